@@ -1,0 +1,49 @@
+# Needs Python 3.11 or 3.12, make and a package registry; everything else is installed into .venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help setup setup-dev demo test lint ui clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+# Each stamp says which files the environment was made from, so that a changed pin installs again.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
+	  || { echo "Python 3.11 or 3.12 is needed; name one: make PYTHON=/path/to/python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(HEADLESS)
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# rapid-layout brings opencv-python, rapidocr opencv-python-headless; both are the module cv2, and the former
+# needs libGL, which servers lack. Installing the latter last leaves its files in place.
+HEADLESS = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  --force-reinstall --no-deps opencv-python-headless
+
+setup: $(VENV)/.installed ## Make .venv and install the product
+
+setup-dev: $(VENV)/.installed-dev ## The same with what tests and linters need
+
+demo: setup ## Ingest the shipped samples and print what came out
+	$(BIN)/ingest demo --home demo
+
+ui: setup ## Open the web UI on this project's home (http://127.0.0.1:3000)
+	$(BIN)/ingest up
+
+test: setup-dev ## Run all tests
+	$(BIN)/python -m pytest
+
+lint: setup-dev ## Lint and type-check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean: ## Remove what was made here, except .venv
+	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""A Dagster deployment that turns a growing pile of documents into doctags, chunks and embeddings."""

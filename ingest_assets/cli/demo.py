@@ -1,0 +1,47 @@
+"""`ingest demo`: the samples that ship with the product, from documents to vectors."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ingest_assets.cli import flags
+from ingest_assets.cli.ingest import print_result, result_object
+from ingest_assets.cli.output import print_json, say, warn
+from ingest_assets.cli.runs import run_batches, stages_between
+from ingest_assets.defs.home import open_home
+from ingest_assets.samples import BROKEN_SAMPLE, samples_folder
+
+DemoHome = Annotated[Path, typer.Option("--home", help="Home folder of the demo.")]
+
+
+def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None:
+    """Ingest the shipped samples. One of them is broken on purpose and must be the only failure."""
+    home.mkdir(parents=True, exist_ok=True)
+    here = open_home(home)
+    here.watch(samples_folder(), "samples")
+    scan = here.scan()
+    report = run_batches(
+        here, stages_between("documents", "embeddings"), {}, reason="demo", bar=sys.stderr.isatty()
+    )
+    result = result_object(here, scan, report)
+    failed = [failure["doc_id"].split(":", 1)[1] for failure in result["failures"]]
+    as_expected = failed == [BROKEN_SAMPLE] and not result["problems"] and not report.broken
+    if as_json:
+        print_json({**result, "as_expected": as_expected})
+    else:
+        print_result(result)
+        _next_steps(home)
+    if not as_expected:
+        warn(f"ingest: expected exactly one failure, {BROKEN_SAMPLE}; see the lines above.")
+    raise typer.Exit(0 if as_expected else 1)
+
+
+def _next_steps(home: Path) -> None:
+    say()
+    say(f"{BROKEN_SAMPLE} is broken on purpose: one bad document never costs its neighbours.")
+    say("Next:")
+    say(f"  ingest inspect swarm-control-calendar.html --home {home}")
+    say(f"  ingest up --home {home}          (web UI on http://127.0.0.1:3000)")
+    say("  ingest all --input FOLDER       (your own documents)")

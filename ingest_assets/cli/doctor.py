@@ -1,0 +1,96 @@
+"""`ingest doctor`: is everything there that a run needs?"""
+
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import typer
+
+from ingest_assets.cli import flags
+from ingest_assets.cli.output import print_json, say
+from ingest_assets.config import home_folder
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.instance import open_instance
+from ingest_assets.embedders.models import model_folder
+from ingest_assets.intake.folders import require_folder
+from ingest_assets.model.errors import IngestError
+from ingest_assets.storage.atomic import replacing
+
+_NEEDED_GIB = 2
+_IMPORTS = ("docling.document_converter", "torchvision", "transformers", "onnxruntime", "cv2", "rapidocr")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fact about this machine or home."""
+
+    name: str
+    is_good: bool
+    fact: str
+
+
+def doctor(home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) -> None:
+    """Check Python, libraries, models, settings, folders and the Dagster instance."""
+    findings = list(examine((home or home_folder()).resolve()))
+    if as_json:
+        print_json([{"check": f.name, "ok": f.is_good, "fact": f.fact} for f in findings])
+    else:
+        for finding in findings:
+            say(f"{'ok  ' if finding.is_good else 'FAIL'}  {finding.name}: {finding.fact}")
+    raise typer.Exit(0 if all(f.is_good for f in findings) else 1)
+
+
+def examine(path) -> Iterator[Finding]:  # type: ignore[no-untyped-def]
+    """Every finding; the settings first, because the others depend on them."""
+    yield Finding("python", (3, 11) <= sys.version_info[:2] <= (3, 12), platform.python_version())
+    try:
+        home = open_home(path)
+    except IngestError as error:
+        yield Finding("settings", False, str(error))
+        return
+    yield Finding("settings", True, str(home.layout.settings_file if home.layout.settings_file.is_file() else "defaults"))
+    checks: dict[str, Callable[[Home], str]] = {
+        "home": _writable,
+        "disk": _disk,
+        "ledger": lambda h: f"{len(h.ledger.documents())} documents known",
+        "model": lambda h: model_folder(h.settings.embeddings.dense.model).model_id,
+        "stages": lambda h: ", ".join(h.stages),
+        "dagster": lambda h: f"instance in {open_instance(h.layout).root_directory}",
+    }
+    for name, check in checks.items():
+        yield _try(name, check, home)
+    for source in home.ledger.sources():
+        yield _try(f"source {source.name}", lambda _, p=source.path: str(require_folder(p)), home)  # type: ignore[misc]
+    for module in _IMPORTS:
+        yield _import(module)
+
+
+def _try(name: str, check: Callable[[Home], str], home: Home) -> Finding:
+    try:
+        return Finding(name, True, check(home))
+    except (IngestError, OSError) as error:
+        return Finding(name, False, str(error))
+
+
+def _writable(home: Home) -> str:
+    with replacing(home.layout.state / "doctor.probe") as scratch:
+        scratch.write_text("probe")
+    (home.layout.state / "doctor.probe").unlink()
+    return f"{home.layout.home} can be written"
+
+
+def _disk(home: Home) -> str:
+    free = shutil.disk_usage(home.layout.home).free / 2**30
+    if free < _NEEDED_GIB:
+        raise OSError(f"{free:.1f} GiB free, at least {_NEEDED_GIB} wanted; make room or move the home")
+    return f"{free:.0f} GiB free"
+
+
+def _import(module: str) -> Finding:
+    """In a process of its own: a library that crashes on import must not take the doctor along."""
+    done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False)
+    lines = done.stderr.strip().splitlines()
+    return Finding(f"import {module}", done.returncode == 0, "works" if done.returncode == 0 else lines[-1])

@@ -1,0 +1,126 @@
+"""`ingest all | doctags | chunk | embed`: documents in, tables out."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ingest_assets.cli import flags
+from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.planning import show_plan
+from ingest_assets.cli.runs import STEPS, RunReport, run_batches, stages_between
+from ingest_assets.cli.summary import corpus_numbers, failures, table_folders
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.intake.scan import ScanReport
+from ingest_assets.model.errors import ConfigError
+
+
+def run_command(last: flags.Step, help_text: str) -> Any:
+    """A command that runs the graph up to a stage; stages that are current cost nothing."""
+
+    def command(
+        home: flags.HomeFlag = None,
+        input: flags.InputFlag = None,
+        first: flags.FromFlag = "documents",
+        until: flags.UntilFlag = last,
+        resume: flags.ResumeFlag = True,
+        force: flags.ForceFlag = False,
+        workers: flags.WorkersFlag = None,
+        policy: flags.PolicyFlag = None,
+        retries: flags.RetriesFlag = None,
+        timeout_s: flags.TimeoutFlag = None,
+        error_budget: flags.BudgetFlag = None,
+        max_queue: flags.QueueFlag = None,
+        dry_run: flags.DryRunFlag = False,
+        as_json: flags.JsonFlag = False,
+    ) -> None:
+        if list(STEPS).index(first) > list(STEPS).index(until):
+            raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
+        if dry_run:
+            show_plan(open_home(home), input, stages_between(first, until), as_json)
+            return
+        config = {
+            "workers": workers,
+            "policy": policy,
+            "retries": retries,
+            "per_item_timeout_s": timeout_s,
+            "error_budget": error_budget,
+            "max_queue": max_queue,
+            "resume": None if resume else False,
+            "force": force or None,
+        }
+        given = {name: value for name, value in config.items() if value is not None}
+        raise typer.Exit(ingest(open_home(home), input, stages_between(first, until), given, as_json))
+
+    command.__doc__ = help_text
+    return command
+
+
+def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool) -> int:
+    """Scan, run, report; gives the exit code."""
+    _ = home.stages  # settings that contradict each other are refused before anything is touched
+    if folder is not None:
+        home.watch(folder)
+    if not home.ledger.sources():
+        raise ConfigError(
+            f"No folder is watched by {home.layout.home}; give one with --input, or [sources] in ingest.toml."
+        )
+    scan = home.scan()
+    report = run_batches(home, stages, config, reason="cli", bar=sys.stderr.isatty() and not as_json)
+    result = result_object(home, scan, report)
+    if as_json:
+        print_json(result)
+    else:
+        print_result(result)
+    return int(result["exit_code"])
+
+
+def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, Any]:
+    """Everything a command has to say, for people and programs alike."""
+    failed = failures(home)
+    problems = [{"source": s, "path": p.path, "reason": p.reason} for s, p in scan.problems]
+    return {
+        "home": str(home.layout.home),
+        "scan": {name: getattr(scan, name) for name in ("new", "changed", "deleted", "restored", "unchanged")},
+        **corpus_numbers(home),
+        "failures": failed,
+        "problems": problems,
+        "broken_batches": report.broken,
+        "batches": {"ran": report.ran, "complete_before": report.complete_before},
+        "stages": {
+            stage: {
+                "scheduled": totals.scheduled,
+                "skipped": totals.skipped,
+                "succeeded": totals.succeeded,
+                "failed": totals.failed,
+                "seconds": round(totals.seconds, 2),
+            }
+            for stage, totals in report.stages.items()
+        },
+        "wall_seconds": round(report.wall_seconds, 2),
+        "tables": table_folders(home),
+        "exit_code": 1 if failed or problems or report.broken else 0,
+    }
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """The same, for a person."""
+    rows = [
+        [stage, t["succeeded"], t["skipped"], t["failed"], float(t["seconds"])]
+        for stage, t in result["stages"].items()
+    ]
+    grid("", ["stage", "done", "skipped", "failed", "seconds"], rows)
+    say()
+    say(
+        f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
+        f"{result['chunks']} chunks, {result['vectors']} vectors, {len(result['failures'])} failed; "
+        f"{result['wall_seconds']:.1f} s in all."
+    )
+    for failure in result["failures"]:
+        warn(f"failed: {failure['doc_id']} [{failure['stage']} {failure['code']}] {failure['message']}")
+    for problem in result["problems"]:
+        warn(f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}.")
+    for batch, why in result["broken_batches"].items():
+        warn(f"batch {batch} is not complete: {why}")
+    say(f"Tables: {result['home']}/data/<asset>/<batch>.parquet")

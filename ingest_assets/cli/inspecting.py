@@ -1,0 +1,100 @@
+"""`ingest inspect`: everything the tables hold about one document."""
+
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from ingest_assets.cli import flags
+from ingest_assets.cli.output import print_json, say
+from ingest_assets.defs.home import UPSTREAM, Home, open_home
+from ingest_assets.intake.ledger import Document
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.storage.tables import Table
+
+DocArgument = Annotated[str, typer.Argument(metavar="DOC", help="A document id, or the end of one.")]
+ChunksFlag = Annotated[int, typer.Option("--chunks", min=0, help="How many chunks to show.")]
+
+
+def inspect(
+    document: DocArgument,
+    home: flags.HomeFlag = None,
+    chunks: ChunksFlag = 3,
+    as_json: flags.JsonFlag = False,
+) -> None:
+    """Show one document: where it came from, how it was read, its chunks and its vectors."""
+    here = open_home(home)
+    result = inspect_object(here, find(here, document.strip()), chunks)
+    if as_json:
+        print_json(result)
+    else:
+        _print(result)
+
+
+def find(home: Home, wanted: str) -> Document:
+    """The document with that id, or the only one whose id ends so."""
+    exact = home.ledger.document(wanted)
+    if exact is not None:
+        return exact
+    ending = [document for document in home.ledger.documents() if document.doc_id.endswith(wanted)]
+    if len(ending) == 1:
+        return ending[0]
+    if not ending:
+        raise ConfigError(f"No document {wanted!r} in {home.layout.home}; `ingest status --documents` lists them.")
+    first = ", ".join(document.doc_id for document in ending[:5])
+    raise ConfigError(f"{len(ending)} documents end in {wanted!r}: {first}; give more of the id.")
+
+
+def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any]:
+    """What is known of one document, as one object."""
+    tables = {stage: _rows(home, stage, document) for stage in UPSTREAM}
+    errors = {stage: _error(home, stage, document) for stage in UPSTREAM}
+    doctags = tables["doctags"].drop("doctags", "document", strict=False).to_dicts()
+    shown = tables["chunks"].head(chunks).to_dicts()
+    return {
+        "doc_id": document.doc_id,
+        "batch": document.batch,
+        "seq": document.seq,
+        "deleted": document.is_deleted(),
+        "content_hash": document.content_hash,
+        "documents": next(iter(tables["documents"].to_dicts()), None),
+        "doctags": doctags[0] if doctags else None,
+        "rows": {stage: table.height for stage, table in tables.items()},
+        "errors": {stage: error for stage, error in errors.items() if error},
+        "chunks": shown,
+    }
+
+
+def _rows(home: Home, stage: str, document: Document) -> pl.DataFrame:
+    path = home.layout.table(home.asset(stage), document.batch)
+    if not path.is_file():
+        return pl.DataFrame()
+    return Table(stage, (path,)).scan().filter(pl.col("doc_id") == document.doc_id).collect()
+
+
+def _error(home: Home, stage: str, document: Document) -> str | None:
+    table = Table(stage, (home.layout.table(home.asset(stage), document.batch),))
+    failure = table.failures.get(document.doc_id)
+    return f"{failure.error.code}: {failure.error.message}" if failure else None
+
+
+def _print(result: dict[str, Any]) -> None:
+    say(f"{result['doc_id']}  (batch {result['batch']}, number {result['seq']})")
+    if result["deleted"]:
+        say("  deleted; its rows leave the tables with the next run")
+    if (row := result["documents"]) is not None:
+        say(f"  {row['mime']}, {row['size_bytes']} bytes, sha256 {row['content_hash'][:16]}…")
+        say(f"  {row['uri']}")
+    if (row := result["doctags"]) is not None:
+        say(f"  read by {row['parser']}: {row['pages']} pages, {row['texts']} texts, {row['tables']} tables, "
+            f"{row['pictures']} pictures, {row['chars']} characters")  # fmt: skip
+        say(f"  title: {row['title'] or '-'}")
+        for warning in row["warnings"]:
+            say(f"  warning: {warning}")
+    say("  rows: " + ", ".join(f"{stage} {count}" for stage, count in result["rows"].items()))
+    for stage, error in result["errors"].items():
+        say(f"  failed in {stage}: {error}")
+    for chunk in result["chunks"]:
+        pages = f", pages {chunk['pages']}" if chunk["pages"] else ""
+        say(f"\n  chunk {chunk['ordinal']} ({chunk['tokens']} tokens{pages}) {' > '.join(chunk['headings'])}")
+        say(f"    {' '.join(chunk['text'].split())[:300]}")

@@ -1,0 +1,64 @@
+"""The `ingest` command: composition of its subcommands, and the one place where errors become exit codes."""
+
+import sys
+
+import click
+import typer
+
+from ingest_assets.cli.demo import demo
+from ingest_assets.cli.doctor import doctor
+from ingest_assets.cli.ingest import run_command
+from ingest_assets.cli.inspecting import inspect
+from ingest_assets.cli.output import warn
+from ingest_assets.cli.planning import plan
+from ingest_assets.cli.status import status
+from ingest_assets.cli.up import up
+from ingest_assets.model.errors import ConfigError, IngestError
+
+_HELP = """Documents in, vectors out: doctags, chunks and embeddings as Parquet, through Dagster.
+
+Start with `ingest all --input FOLDER`; run it again at any time, only what changed is computed.
+`ingest up` opens the web UI on the same data. Exit codes: 0 all good, 1 finished with failures,
+2 wrong usage or settings."""
+
+_RUNS = "Stages that are already current are skipped, so this costs only what changed."
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command("all")(run_command("embeddings", f"Run every stage: documents to embeddings. {_RUNS}"))
+app.command("doctags")(run_command("doctags", f"Run up to doctags: read the documents. {_RUNS}"))
+app.command("chunk")(run_command("chunks", f"Run up to chunks: cut the documents. {_RUNS}"))
+app.command("embed")(run_command("embeddings", f"Run up to the embeddings: dense and lexical. {_RUNS}"))
+app.command("plan")(plan)
+app.command("status")(status)
+app.command("inspect")(inspect)
+app.command("doctor")(doctor)
+app.command("up")(up)
+app.command("demo")(demo)
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one clear line."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and give its exit code."""
+    try:
+        code = typer.main.get_command(app).main(arguments, prog_name="ingest", standalone_mode=False)
+        return int(code or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        warn(error.format_message())
+        return 2
+    except click.ClickException as error:
+        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ingest"
+        warn(f"ingest: {error.format_message()} Try `{command} --help`.")
+        return 2
+    except ConfigError as error:
+        warn(f"ingest: {error}")
+        return 2
+    except IngestError as error:
+        warn(f"ingest: {error}")
+        return 1
+    except (KeyboardInterrupt, click.Abort):
+        warn("ingest: interrupted; finished documents are kept, the next run continues.")
+        return 130

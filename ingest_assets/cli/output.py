@@ -1,0 +1,42 @@
+"""How commands speak: people get text, programs get one JSON object on standard output."""
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """One object, nothing else, on standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def say(line: str = "") -> None:
+    """A line of plain text; brackets in names are not markup."""
+    out.print(line, markup=False)
+
+
+def warn(line: str) -> None:
+    """A line for standard error."""
+    err.print(line, markup=False)
+
+
+def grid(title: str, columns: list[str], rows: list[list[Any]]) -> None:
+    """A small table; the first column is text, numbers stand right."""
+    table = Grid(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
+    for name, is_number in zip(columns, numeric, strict=True):
+        table.add_column(name, justify="right" if is_number and rows else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    out.print(table, markup=False)
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:.1f}" if isinstance(value, float) else str(value)
+    return text.replace("[", "\\[")

@@ -1,0 +1,127 @@
+"""Running stages through Dagster, batch after batch, and adding up what came out."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from ingest_assets.defs.automation import run_tags
+from ingest_assets.defs.build import build_definitions
+from ingest_assets.defs.completeness import StageState, batch_states
+from ingest_assets.defs.home import Home
+from ingest_assets.defs.instance import apply_pools, open_instance
+from ingest_assets.defs.jobs import INGEST_ALL
+from ingest_assets.defs.orphans import settle_orphans
+from ingest_assets.defs.partitions import batches
+
+STEPS: dict[str, tuple[str, ...]] = {
+    "documents": ("documents",),
+    "doctags": ("doctags",),
+    "chunks": ("chunks",),
+    "embeddings": ("dense", "lexical"),
+}
+_COUNTS = ("scheduled", "skipped", "succeeded", "failed")
+
+
+@dataclass(slots=True)
+class StageTotals:
+    """What one stage did over all batches of this command."""
+
+    scheduled: int = 0
+    skipped: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What a command did: totals per stage, and what stopped a batch."""
+
+    stages: dict[str, StageTotals] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+    complete_before: list[str] = field(default_factory=list)
+    broken: dict[str, str] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+
+
+def stages_between(first: str, last: str) -> list[str]:
+    """The stages from one step to another, both included."""
+    names = list(STEPS)
+    chosen = names[names.index(first) : names.index(last) + 1]
+    return [stage for step in chosen for stage in STEPS[step]]
+
+
+def run_batches(
+    home: Home, stages: Sequence[str], config: dict[str, Any], *, reason: str, bar: bool
+) -> RunReport:
+    """Run every batch that is not complete; with `force` or without `resume`, every batch."""
+    report = RunReport(stages={stage: StageTotals() for stage in stages})
+    started = time.monotonic()
+    instance = open_instance(home.layout)
+    settle_orphans(instance)
+    apply_pools(instance, home.settings.pools)
+    job = build_definitions(bar=bar).resolve_job_def(INGEST_ALL)
+    runs_all = bool(config.get("force")) or config.get("resume") is False
+    keys = list(home.ledger.batches())
+    instance.add_dynamic_partitions(batches.name or "", keys)
+    for batch in keys:
+        states = batch_states(home, batch, stages)
+        if not runs_all and all(state.is_complete() for state in states):
+            _count_skipped(states, report)
+            report.complete_before.append(batch)
+            continue
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key=batch,
+            asset_selection=[dg.AssetKey(home.asset(stage).split("/")) for stage in stages],
+            run_config=_run_config(home, stages, config),
+            tags=run_tags(home, batch, reason),
+            raise_on_error=False,
+        )
+        report.ran.append(batch)
+        _add(home, stages, batch, result, report)
+    report.wall_seconds = time.monotonic() - started
+    return report
+
+
+def _run_config(home: Home, stages: Sequence[str], config: dict[str, Any]) -> dict[str, Any]:
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    ops = {home.asset(stage).replace("/", "__"): {"config": config} for stage in stages if config}
+    return {**quiet, "ops": ops} if ops else quiet
+
+
+def _count_skipped(states: Sequence[StageState], report: RunReport) -> None:
+    for state in states:
+        report.stages[state.stage].skipped += state.done + len(state.failed)
+
+
+def _add(home: Home, stages: Sequence[str], batch: str, result: Any, report: RunReport) -> None:
+    by_asset = {home.asset(stage): stage for stage in stages}
+    for event in result.get_asset_materialization_events():
+        totals = report.stages[by_asset["/".join(event.asset_key.path)]]
+        metadata = event.step_materialization_data.materialization.metadata
+        for name in _COUNTS:
+            setattr(totals, name, getattr(totals, name) + metadata[name].value)
+        totals.seconds += metadata["wall_seconds"].value
+    if not result.success:
+        report.broken[batch] = _why(result)
+
+
+def _why(result: Any) -> str:
+    """The reason a person can use: a failed blocking check, or the error under Dagster's wrapping."""
+    for check in result.get_asset_check_evaluations():
+        if not check.passed and check.blocking:
+            first = check.metadata.get("first")
+            return f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {first.value if first else ''}"
+    for event in result.all_events:
+        if event.is_failure and event.event_specific_data is not None:
+            error = getattr(event.event_specific_data, "error", None)
+            failure = getattr(event.event_specific_data, "user_failure_data", None)
+            if failure is not None and failure.description:
+                return str(failure.description)
+            if error is not None:
+                return str((error.cause or error).message).strip()
+    return "the run failed; its events in the web UI say why"

@@ -1,0 +1,186 @@
+"""The settings tree: defaults, then `ingest.toml`, then `INGEST_*` variables, then the command line.
+
+Strict on purpose: an unknown key or a value out of range is refused with its path and what was expected.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.options import (
+    BatchLimits,
+    ChunkOptions,
+    DenseOptions,
+    LexicalOptions,
+    ParsingOptions,
+    StageOptions,
+)
+from ingest_assets.storage.layout import Layout
+
+SOURCE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+SourceName = Annotated[str, StringConstraints(pattern=SOURCE_NAME)]
+
+# Set by the command line for Dagster, not settings of ours.
+_NOT_SETTINGS = {"INGEST_HOME", "INGEST_STATE", "INGEST_LOGS"}
+
+
+class Strict(BaseModel):
+    """Base of every section: immutable, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SourceSettings(Strict):
+    """One watched folder."""
+
+    path: Path = Field(description="The folder; relative paths start at the home folder.")
+    exclude: tuple[str, ...] = Field((), description="Glob patterns of relative paths to leave out.")
+
+
+class EmbeddingSettings(Strict):
+    """The embedding families."""
+
+    dense: DenseOptions = DenseOptions()
+    lexical: LexicalOptions = LexicalOptions()
+
+
+class StagesSettings(Strict):
+    """How each stage runs its items; keys are the same for every stage."""
+
+    documents: StageOptions = StageOptions(policy="io", retries=1)
+    doctags: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=2048, per_item_timeout_s=900)
+    chunks: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=600)
+    dense: StageOptions = StageOptions(policy="gpu", retries=1)
+    lexical: StageOptions = StageOptions(policy="io", workers=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_defaults(cls, given: Any) -> Any:
+        """`[stages.doctags] workers = 4` changes one option and keeps the stage's other defaults."""
+        if not isinstance(given, dict):
+            return given
+        merged = dict(given)
+        for name, value in given.items():
+            if name in cls.model_fields and isinstance(value, dict):
+                merged[name] = {**cls.model_fields[name].default.model_dump(), **value}
+        return merged
+
+
+class PoolSettings(Strict):
+    """How many steps of one kind may run at the same time over all runs of this deployment."""
+
+    fetch: int = Field(4, ge=1, description="Steps that acquire documents.")
+    doctags: int = Field(1, ge=1, description="Steps that convert; each uses every core by itself.")
+    chunks: int = Field(1, ge=1, description="Steps that chunk; each uses every core by itself.")
+    gpu: int = Field(1, ge=1, description="Steps that hold a model.")
+
+
+class AutomationSettings(Strict):
+    """The sensor and the schedule."""
+
+    scan_interval_seconds: int = Field(30, ge=5, description="Seconds between looks at the watched folders.")
+    scan_budget_seconds: float = Field(
+        40, gt=0, le=50, description="Hashing per look; the rest waits for the next."
+    )
+    settle_seconds: float = Field(2, ge=0, description="Files younger than this are still being written.")
+    reconcile_cron: str = Field("0 2 * * *", description="When batches that are not complete are run again.")
+
+
+class Settings(BaseSettings):
+    """Everything that can be configured."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="INGEST_", env_nested_delimiter="__"
+    )
+
+    sources: dict[SourceName, SourceSettings] = Field(
+        default_factory=dict, description="Watched folders by name."
+    )
+    batches: BatchLimits = BatchLimits()
+    parsing: ParsingOptions = ParsingOptions()
+    chunks: ChunkOptions = ChunkOptions()
+    embeddings: EmbeddingSettings = EmbeddingSettings()
+    stages: StagesSettings = StagesSettings()
+    pools: PoolSettings = PoolSettings()
+    automation: AutomationSettings = AutomationSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the file, which arrives as init values."""
+        return env_settings, init_settings
+
+
+def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """`INGEST_HOME`, or the nearest folder upwards that holds a home's files, or the current folder."""
+    given = environ.get("INGEST_HOME")
+    if given:
+        return Path(given).expanduser().resolve()
+    here = Path.cwd()
+    marks = (Layout(folder) for folder in (here, *here.parents))
+    return next((m.home for m in marks if m.settings_file.is_file() or m.instance_file.is_file()), here)
+
+
+def read_settings(home: Path) -> Settings:
+    """The settings of a home folder; raises `ConfigError` with one line per fault."""
+    file = Layout(home).settings_file
+    values = _read_toml(file)
+    _refuse_unknown_variables()
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(fault, file) for fault in error.errors())) from None
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: not valid TOML ({error}); correct the file.") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{file}: cannot be read ({error.strerror}); check the file's permissions."
+        ) from None
+
+
+def _refuse_unknown_variables() -> None:
+    known = {f"INGEST_{name.upper()}" for name in Settings.model_fields} | _NOT_SETTINGS
+    for variable in sorted(os.environ):
+        if variable.startswith("INGEST_") and variable.split("__")[0].upper() not in known:
+            raise ConfigError(
+                f"{variable}: no such setting; sections are {', '.join(sorted(Settings.model_fields))} "
+                "(for example INGEST_CHUNKS__MAX_TOKENS)."
+            )
+
+
+def _explain(fault: Any, file: Path) -> str:
+    path = ".".join(str(part) for part in fault["loc"])
+    variable = "INGEST_" + "__".join(str(part) for part in fault["loc"]).upper()
+    where = variable if variable in os.environ else f"{file}: {path}"
+    if fault["type"] == "extra_forbidden":
+        return f"{where}: no such setting; known here: {', '.join(_known_keys(fault['loc'][:-1]))}."
+    expected = re.sub(r"^(Input|Value) should", "should", fault["msg"])
+    return f"{where}: {expected}; got {fault['input']!r}."
+
+
+def _known_keys(location: tuple[Any, ...]) -> list[str]:
+    model: Any = Settings
+    for part in location:
+        field = getattr(model, "model_fields", {}).get(str(part))
+        model = field.annotation if field is not None else SourceSettings
+    return sorted(getattr(model, "model_fields", {}))

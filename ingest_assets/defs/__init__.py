@@ -1,0 +1,1 @@
+"""Dagster's face: assets, checks, the IO manager, partitions, automation, and what they are wired with."""

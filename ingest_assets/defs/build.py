@@ -1,0 +1,34 @@
+"""Binds assets, checks, jobs, automation and resources into Dagster definitions."""
+
+import dagster as dg
+
+from ingest_assets.defs.assets.chunks import chunks
+from ingest_assets.defs.assets.doctags import doctags
+from ingest_assets.defs.assets.documents import documents
+from ingest_assets.defs.assets.embeddings import dense_embeddings, lexical_embeddings
+from ingest_assets.defs.automation import folder_sensor, reconcile_schedule
+from ingest_assets.defs.checks.tables import ALL_CHECKS
+from ingest_assets.defs.home import open_home
+from ingest_assets.defs.io_manager import ParquetTables
+from ingest_assets.defs.jobs import ALL_JOBS
+from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.resources.runner import StageRunner
+
+
+def build_definitions(*, bar: bool = False) -> dg.Definitions:
+    """The deployment of the home that the environment names; `bar` is for a person at a terminal."""
+    automation = open_home().settings.automation
+    home = HomeResource()
+    return dg.Definitions(
+        assets=[documents, doctags, chunks, dense_embeddings, lexical_embeddings],
+        asset_checks=ALL_CHECKS,
+        jobs=ALL_JOBS,
+        sensors=[folder_sensor(automation)],
+        schedules=[reconcile_schedule(automation)],
+        executor=dg.in_process_executor,
+        resources={
+            "home": home,
+            "io_manager": ParquetTables(home=home),
+            "runner": StageRunner(home=home, bar=bar),
+        },
+    )

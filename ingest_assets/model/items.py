@@ -1,0 +1,74 @@
+"""Units of work, and the one predicate that says whether an item is already done."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ingest_assets.model.errors import StageError
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a table says of one item: which fingerprint it was made with, and how many rows it gave."""
+
+    fingerprint: str
+    rows: int
+
+
+def is_current(record: Record | None, fingerprint: str) -> bool:
+    """Done means equal fingerprints and at least one row. Resume and the asset checks both ask here."""
+    return record is not None and record.fingerprint == fingerprint and record.rows >= 1
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One unit of a stage's work: small, immutable and picklable; bytes stay on disk."""
+
+    item_id: str
+    fingerprint: str
+    cfg_hash: str = ""
+    input_paths: tuple[str, ...] = ()
+    output_paths: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    cost_hint: float = 1.0
+    record: Record | None = None
+    known_failure: StageError | None = None
+
+    def satisfies(self) -> bool:
+        """True when what is stored already answers this item."""
+        return is_current(self.record, self.fingerprint)
+
+    def is_known_to_fail(self) -> bool:
+        """True when the very same item failed before in a way that trying again cannot mend."""
+        return self.known_failure is not None and not self.known_failure.retryable
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a stage should do, in the order its rows will stand. `items` is consumed lazily, once."""
+
+    stage: str
+    items: Iterable[WorkItem]
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemContext:
+    """What a worker may know about its attempt."""
+
+    attempt_no: int = 1
+    workers: int = 1
+    deadline_epoch_s: float | None = None
+
+
+class Result(BaseModel):
+    """What a worker reports for one item: counters and where its output rests, never the output."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: int = 0
+    outputs: tuple[str, ...] = ()
+    counts: dict[str, int] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

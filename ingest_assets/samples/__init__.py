@@ -1,0 +1,14 @@
+"""Sample documents that ship with the product: one small library about running a city apiary.
+
+The documents are fictional and dedicated to the public domain (CC0); `README.md` beside this file lists them.
+"""
+
+from pathlib import Path
+
+BROKEN_SAMPLE = "damaged-inspection-report.pdf"
+"""The one document that no reader can open; every run over the samples ends with it as a failed item."""
+
+
+def samples_folder() -> Path:
+    """The folder that holds the sample documents, inside the installed package."""
+    return Path(__file__).parent / "documents"

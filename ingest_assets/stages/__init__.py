@@ -1,0 +1,1 @@
+"""What happens to one item: documents, doctags, chunks and embeddings, each a frozen, picklable recipe."""

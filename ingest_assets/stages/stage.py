@@ -1,0 +1,103 @@
+"""What every stage is: a recipe with a name and a version that turns one item into rows."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ingest_assets.model.identity import canonical_json, fingerprint, sha256_text
+from ingest_assets.model.items import ItemContext, Record, WorkItem
+from ingest_assets.model.schemas import TableSpec
+from ingest_assets.storage.footer import Footer
+from ingest_assets.storage.layout import Layout
+
+
+class Stage(Protocol):
+    """A frozen, picklable recipe. What is heavy opens where it runs, once per process."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def spec(self) -> TableSpec: ...
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """Modules worth importing once before worker processes are forked."""
+        ...
+
+    def config(self) -> Mapping[str, Any]:
+        """The settings that can change the rows, and nothing else."""
+        ...
+
+    def libraries(self) -> Mapping[str, str]:
+        """The versions that decide the rows."""
+        ...
+
+    def footer(self) -> Mapping[str, str]:
+        """What the table's footer says beyond the usual."""
+        ...
+
+    def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
+        """The rows of one item; at least one, or an `ItemError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One thing a stage could work on, as its upstream table shows it."""
+
+    item_id: str
+    upstream: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    input_paths: tuple[str, ...] = ()
+    cost_hint: float = 1.0
+
+
+def config_hash(stage: Stage) -> str:
+    """One hash of everything but the input that decides the rows."""
+    return sha256_text(
+        canonical_json([stage.name, stage.version, dict(stage.config()), dict(stage.libraries())])
+    )
+
+
+def work_items(
+    stage: Stage,
+    candidates: Iterable[Candidate],
+    layout: Layout,
+    batch: str,
+    stored: Footer | None,
+    staged: Mapping[str, Record],
+) -> Iterator[WorkItem]:
+    """The plan: pure, in the order given; each item knows what is stored for it."""
+    cfg_hash, config, libraries = config_hash(stage), stage.config(), stage.libraries()
+    held = stored.items if stored else {}
+    for candidate in candidates:
+        mark = fingerprint(stage.name, stage.version, config, libraries, candidate.upstream)
+        part = staged.get(candidate.item_id)
+        record = part if part and part.fingerprint == mark else held.get(candidate.item_id)
+        yield WorkItem(
+            item_id=candidate.item_id,
+            fingerprint=mark,
+            cfg_hash=cfg_hash,
+            input_paths=candidate.input_paths,
+            output_paths=(str(layout.part(stage.spec.asset, batch, candidate.item_id)),),
+            meta=candidate.meta,
+            cost_hint=candidate.cost_hint,
+            record=record,
+            known_failure=stored.known_failure(candidate.item_id, mark) if stored else None,
+        )
+
+
+def installed(*packages: str) -> dict[str, str]:
+    """Versions of installed packages, without importing them."""
+    return {package: _version(package) for package in packages}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"

@@ -1,0 +1,64 @@
+"""Every path of a home folder is built here, and nowhere else."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest_assets.model.identity import sha256_text
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The folder tree below `INGEST_HOME`: `data/` is the product, `state/` is what can be rebuilt."""
+
+    home: Path
+
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
+
+    @property
+    def state(self) -> Path:
+        return self.home / "state"
+
+    @property
+    def logs(self) -> Path:
+        """What steps print, kept by Dagster per run."""
+        return self.state / "logs"
+
+    @property
+    def ledger(self) -> Path:
+        return self.state / "ledger.sqlite"
+
+    @property
+    def settings_file(self) -> Path:
+        return self.home / "ingest.toml"
+
+    @property
+    def instance_file(self) -> Path:
+        """Dagster's instance settings; the home folder is its `DAGSTER_HOME`."""
+        return self.home / "dagster.yaml"
+
+    @property
+    def up_lock(self) -> Path:
+        return self.state / "up.lock"
+
+    def asset_folder(self, asset: str) -> Path:
+        return self.data / asset
+
+    def table(self, asset: str, batch: str) -> Path:
+        return self.asset_folder(asset) / f"{batch}.parquet"
+
+    def parts(self, asset: str, batch: str) -> Path:
+        return self.asset_folder(asset) / ".parts" / batch
+
+    def part(self, asset: str, batch: str, item_id: str) -> Path:
+        return self.parts(asset, batch) / f"{sha256_text(item_id)}.parquet"
+
+    def lock(self, asset: str, batch: str) -> Path:
+        return self.state / "locks" / asset / f"{batch}.lock"
+
+    def manifest(self, stage: str) -> Path:
+        return self.state / "manifests" / f"{stage}.jsonl"
+
+    def quarantine(self, asset: str, batch: str) -> Path:
+        return self.state / "quarantine" / asset / batch

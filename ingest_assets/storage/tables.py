@@ -1,0 +1,131 @@
+"""Tables as readers see them, and the commit that makes them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from ingest_assets.model.errors import IngestError
+from ingest_assets.model.items import Record, is_current
+from ingest_assets.model.schemas import TableSpec
+from ingest_assets.storage.atomic import sweep_scratch
+from ingest_assets.storage.footer import Failure, Footer, read_footer
+from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.parquet import RowReader, write_parquet
+from ingest_assets.storage.parts import Parts
+
+
+@dataclass(frozen=True)
+class Table:
+    """One asset's content over one or more batches, read lazily."""
+
+    asset: str
+    paths: tuple[Path, ...]
+
+    def scan(self) -> pl.LazyFrame:
+        """All rows, batch after batch, nothing read until collected."""
+        return pl.scan_parquet(list(self.paths))
+
+    @cached_property
+    def footers(self) -> dict[Path, Footer]:
+        """Each file's self-description."""
+        found = {path: read_footer(path) for path in self.paths}
+        return {path: footer for path, footer in found.items() if footer is not None}
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """What the table holds, by item."""
+        return {item: record for footer in self.footers.values() for item, record in footer.items.items()}
+
+    @property
+    def failures(self) -> dict[str, Failure]:
+        """What could not be done, by item."""
+        return {
+            item: failure for footer in self.footers.values() for item, failure in footer.failures.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a table must hold after a stage: its items in row order, each with its fingerprint."""
+
+    spec: TableSpec
+    batch: str
+    stage_version: str
+    config_hash: str
+    items: Mapping[str, str]
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit did."""
+
+    path: Path
+    rows: int
+    size_bytes: int
+    changed: bool
+
+
+def row_offsets(records: Mapping[str, Record]) -> dict[str, int]:
+    """The first row of each item; items stand in the footer in row order."""
+    starts = accumulate((record.rows for record in records.values()), initial=0)
+    return dict(zip(records, starts, strict=False))
+
+
+def commit(layout: Layout, wanted: Commit) -> Committed:
+    """Stream the rows still current from the old file and the new parts, in plan order, into the new file.
+
+    When nothing changed the file is not touched. The caller holds the table's lock.
+    """
+    path = layout.table(wanted.spec.asset, wanted.batch)
+    sweep_scratch(path)
+    old = read_footer(path)
+    parts = Parts(layout, wanted.spec, wanted.batch)
+    staged = parts.records()
+    footer = _footer(wanted, old, staged)
+    changed = old is None or bool(staged) or old.as_metadata() != footer.as_metadata()
+    if changed:
+        write_parquet(path, wanted.spec, _rows(path, wanted, old, parts, staged), footer.as_metadata())
+    parts.clear()
+    rows = sum(record.rows for record in footer.items.values())
+    return Committed(path, rows, path.stat().st_size, changed)
+
+
+def _footer(wanted: Commit, old: Footer | None, staged: Mapping[str, Record]) -> Footer:
+    held = {**(old.items if old else {}), **_current(staged, wanted.items)}
+    items = {item: held[item] for item, mark in wanted.items.items() if is_current(held.get(item), mark)}
+    lost = [item for item in wanted.items if item not in items and item not in wanted.failures]
+    if lost:
+        raise IngestError(
+            f"{wanted.spec.asset} {wanted.batch}: {len(lost)} planned items have neither rows nor a failure, "
+            f"first {lost[0]!r}; another run changed the table meanwhile, run the batch again."
+        )
+    failures = {item: wanted.failures[item] for item in wanted.items if item not in items}
+    return Footer(wanted.stage_version, wanted.config_hash, items, failures, dict(wanted.extra))
+
+
+def _current(staged: Mapping[str, Record], items: Mapping[str, str]) -> dict[str, Record]:
+    return {item: record for item, record in staged.items() if is_current(record, items.get(item, ""))}
+
+
+def _rows(
+    path: Path, wanted: Commit, old: Footer | None, parts: Parts, staged: Mapping[str, Record]
+) -> Iterator[pa.Table]:
+    fresh = _current(staged, wanted.items)
+    offsets = row_offsets(old.items) if old else {}
+    reader = RowReader(path) if old else None
+    try:
+        for item, mark in wanted.items.items():
+            if item in fresh:
+                yield parts.read(item).cast(wanted.spec.schema)
+            elif reader is not None and old is not None and is_current(old.items.get(item), mark):
+                yield reader.read(offsets[item], old.items[item].rows).cast(wanted.spec.schema)
+    finally:
+        if reader is not None:
+            reader.close()
