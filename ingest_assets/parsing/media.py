@@ -1,0 +1,177 @@
+"""What kind of file this is: by its first bytes, then by its name. Pure; nothing is opened."""
+
+import re
+import struct
+from pathlib import PurePosixPath
+
+UNKNOWN = "application/octet-stream"
+PDF = "application/pdf"
+OLE = "application/x-ole-storage"
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+DOCX = _OFFICE + "wordprocessingml.document"
+PPTX = _OFFICE + "presentationml.presentation"
+XLSX = _OFFICE + "spreadsheetml.sheet"
+_ODF = "application/vnd.oasis.opendocument."
+JATS = "application/jats+xml"
+
+# The kinds that can be read, and the name Docling's `InputFormat` has for each.
+DOCLING_FORMATS: dict[str, str] = {
+    PDF: "pdf",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/markdown": "md",
+    "text/plain": "md",
+    DOCX: "docx",
+    PPTX: "pptx",
+    XLSX: "xlsx",
+    "text/csv": "csv",
+    "text/asciidoc": "asciidoc",
+    "text/vtt": "vtt",
+    "text/x-tex": "latex",
+    "application/epub+zip": "epub",
+    "message/rfc822": "email",
+    JATS: "xml_jats",
+    _ODF + "text": "odt",
+    _ODF + "spreadsheet": "ods",
+    _ODF + "presentation": "odp",
+    "image/png": "image",
+    "image/jpeg": "image",
+    "image/tiff": "image",
+    "image/gif": "image",
+    "image/bmp": "image",
+    "image/webp": "image",
+}
+
+_SUFFIXES: dict[str, str] = {
+    kind: mime
+    for mime, kinds in {
+        PDF: "pdf",
+        "text/html": "html htm",
+        "application/xhtml+xml": "xhtml",
+        "text/markdown": "md markdown qmd rmd",
+        "text/plain": "txt text log",
+        DOCX: "docx docm dotx dotm",
+        PPTX: "pptx pptm potx potm ppsx ppsm",
+        XLSX: "xlsx xlsm xltx xltm",
+        "text/csv": "csv",
+        "text/asciidoc": "adoc asciidoc asc",
+        "text/vtt": "vtt",
+        "text/x-tex": "tex latex",
+        "application/epub+zip": "epub",
+        "message/rfc822": "eml",
+        "application/xml": "xml",
+        JATS: "nxml",
+        "application/json": "json",
+        _ODF + "text": "odt ott",
+        _ODF + "spreadsheet": "ods ots",
+        _ODF + "presentation": "odp otp",
+        "application/msword": "doc dot",
+        "application/vnd.ms-excel": "xls xlt",
+        "application/vnd.ms-powerpoint": "ppt pot pps",
+        "application/vnd.ms-outlook": "msg",
+        "application/rtf": "rtf",
+        "application/zip": "zip",
+        "image/png": "png",
+        "image/jpeg": "jpg jpeg",
+        "image/tiff": "tif tiff",
+        "image/gif": "gif",
+        "image/bmp": "bmp",
+        "image/webp": "webp",
+    }.items()
+    for kind in kinds.split()
+}
+
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"II*\x00", "image/tiff"),
+    (b"MM\x00*", "image/tiff"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"{\\rtf", "application/rtf"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"WEBVTT", "text/vtt"),
+)
+_ZIP_PARTS = ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX))
+_ZIP_TYPES = {
+    *(DOCX, PPTX, XLSX, "application/epub+zip"),
+    *(_ODF + "text", _ODF + "spreadsheet", _ODF + "presentation"),
+}
+_OLE_TYPES = {
+    "application/msword",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.ms-outlook",
+}
+_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_TEXT_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_XML_PROLOG = re.compile(rb"\A(?:\s|<\?xml[^>]*\?>|<!--.*?-->)*", re.DOTALL)
+
+
+def media_type(name: str, head: bytes) -> str:
+    """The media type of a file with this name whose first kibibytes are `head`; unknown is octet-stream."""
+    by_name = _SUFFIXES.get(PurePosixPath(name.lower()).suffix.lstrip("."))
+    return _by_bytes(head, by_name) or _by_name(name, by_name, head)
+
+
+def _by_bytes(head: bytes, by_name: str | None) -> str | None:
+    if head.lstrip().startswith(b"%PDF-"):
+        return PDF
+    if head.startswith(b"PK\x03\x04"):
+        return _zip_type(head, by_name)
+    if head.startswith(_OLE_MAGIC):
+        return by_name if by_name in _OLE_TYPES else OLE
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    if head[:2] == b"BM" and head[6:10] == b"\x00\x00\x00\x00":
+        return "image/bmp"
+    return next((mime for magic, mime in _MAGIC if head.startswith(magic)), _markup_type(head))
+
+
+def _zip_type(head: bytes, by_name: str | None) -> str:
+    """Office, EPUB and ODF files are archives: their members' names tell which."""
+    names = _member_names(head)
+    if names[:1] == [b"mimetype"]:
+        declared = head[38:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
+        if declared in DOCLING_FORMATS:
+            return declared
+    for prefix, mime in _ZIP_PARTS:
+        if any(member.startswith(prefix) for member in names):
+            return mime
+    return by_name if by_name in _ZIP_TYPES else "application/zip"
+
+
+def _member_names(head: bytes) -> list[bytes]:
+    names = []
+    for match in re.finditer(rb"PK\x03\x04", head):
+        header = head[match.start() : match.start() + 30]
+        if len(header) == 30:
+            length = struct.unpack_from("<H", header, 26)[0]
+            names.append(head[match.start() + 30 : match.start() + 30 + length])
+    return names
+
+
+def _markup_type(head: bytes) -> str | None:
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    body = text[_XML_PROLOG.match(text).end() :].lower()  # type: ignore[union-attr]  # matches the empty string
+    if body.startswith((b"<!doctype html", b"<html")):
+        return "application/xhtml+xml" if text.lstrip().startswith(b"<?xml") else "text/html"
+    if body.startswith((b"<!doctype article", b"<article")) and b"<?xml" in text[:200]:
+        return JATS
+    return None
+
+
+def _by_name(name: str, by_name: str | None, head: bytes) -> str:
+    if by_name is not None and not (_is_text_type(by_name) and _is_binary(head)):
+        return by_name
+    if by_name is None and not PurePosixPath(name).suffix and head and not _is_binary(head):
+        return "text/plain"  # README, LICENSE
+    return UNKNOWN
+
+
+def _is_text_type(mime: str) -> bool:
+    return mime.startswith("text/") or mime in ("message/rfc822", "application/xhtml+xml")
+
+
+def _is_binary(head: bytes) -> bool:
+    return b"\x00" in head and not head.startswith(_TEXT_BOMS)

@@ -1,0 +1,102 @@
+"""What a read document is, and how it is taken from Docling's own: canonical, small, counted."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDocument:
+    """One document, read. Equal bytes and equal options give equal fields, in any process and folder."""
+
+    doctags: str
+    document: str  # Docling's JSON: sorted keys, no images
+    parser: str
+    pages: int
+    texts: int
+    tables: int
+    pictures: int
+    chars: int  # characters that can become chunks; whitespace does not count
+    title: str | None
+    warnings: tuple[str, ...]
+
+
+def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) -> ParsedDocument:
+    """The fields of a Docling document; the document itself is tidied in place."""
+    _tidy(document, name)
+    return ParsedDocument(
+        doctags=doctags_of(document),
+        document=canonical_json(document),
+        parser=parser,
+        pages=len(document.pages),
+        texts=len(document.texts),
+        tables=len(document.tables),
+        pictures=len(document.pictures),
+        chars=sum(len("".join(text.split())) for text in usable_texts(document)),
+        title=title_of(document),
+        warnings=warnings,
+    )
+
+
+def doctags_of(document: Any) -> str:
+    """The document as DocTags. Form keys and markers have no tag of their own and are written as text."""
+    from docling_core.types.doc import DocItemLabel
+
+    untagged = [at for at, item in enumerate(document.texts) if not _has_tag(item.label)]
+    if untagged:
+        document = document.model_copy(deep=True)
+        for at in untagged:
+            document.texts[at].label = DocItemLabel.TEXT
+    return str(document.export_to_doctags())
+
+
+def _has_tag(label: Any) -> bool:
+    from docling_core.types.doc.tokens import DocumentToken
+
+    try:
+        return bool(DocumentToken.create_token_name_from_doc_item_label(label))
+    except RuntimeError:
+        return False
+
+
+def canonical_json(document: Any) -> str:
+    """Docling's JSON, byte for byte the same for equal documents."""
+    content = document.export_to_dict()
+    for table in content.get("tables", ()):
+        table["data"].pop("grid", None)  # computed again from the cells when the document is loaded
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def usable_texts(document: Any) -> Iterator[str]:
+    """Every text of the body that a chunker sees: not headers and footers, nor the text inside pictures."""
+    for item, _level in document.iterate_items():
+        if hasattr(item, "data") and hasattr(item.data, "table_cells"):
+            # a rich cell's content follows as items of its own
+            yield from (cell.text for cell in item.data.table_cells if not hasattr(cell, "ref"))
+        elif hasattr(item, "text"):
+            yield item.text
+
+
+def title_of(document: Any) -> str | None:
+    """The body's title, else the title the file declares, else its first heading."""
+    by_kind: dict[tuple[str, str], str] = {}
+    for item in document.texts:
+        text = " ".join(item.text.split())
+        if text:
+            by_kind.setdefault((item.label.value, item.content_layer.value), text)
+    wanted = (("title", "body"), ("title", "furniture"), ("section_header", "body"))
+    return next((by_kind[kind] for kind in wanted if kind in by_kind), None)
+
+
+def _tidy(document: Any, name: str) -> None:
+    document.name = PurePosixPath(name).stem
+    if document.origin is not None:
+        document.origin.filename = PurePosixPath(name).name
+        document.origin.uri = None
+    for item in (*document.pages.values(), *document.pictures, *document.tables):
+        item.image = None
+    for item in document.texts:
+        if item.label.value == "formula" and not item.text:
+            item.text = item.orig  # not decoded to LaTeX, but not lost to search either

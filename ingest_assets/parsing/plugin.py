@@ -1,0 +1,201 @@
+"""The embedded engine as Docling plug-ins: layout, table structure and OCR. Only Docling imports this module.
+
+Docling finds the three functions at the end through the entry point group `docling`.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docling.datamodel.accelerator_options import AcceleratorOptions
+from docling.datamodel.base_models import Cluster, LayoutPrediction, Page, Table, TableStructurePrediction
+from docling.datamodel.document import ConversionResult
+from docling.datamodel.pipeline_options import BaseLayoutOptions, BaseTableStructureOptions, RapidOcrOptions
+from docling.models.base_layout_model import TABLE_LABELS, BaseLayoutModel
+from docling.models.base_table_model import BaseTableStructureModel
+from docling.models.stages.ocr.rapid_ocr_model import RapidOcrModel
+from docling_core.types.doc import BoundingBox, CoordOrigin, DocItemLabel, TableCell
+
+from ingest_assets.parsing.layout import PageLayout, Region
+from ingest_assets.parsing.scans import needs_ocr
+from ingest_assets.parsing.tables import Grid, GridCell, Word, grid_of
+
+_LABELS = {
+    "text": DocItemLabel.TEXT,
+    "title": DocItemLabel.SECTION_HEADER,
+    "figure": DocItemLabel.PICTURE,
+    "figure_caption": DocItemLabel.CAPTION,
+    "table": DocItemLabel.TABLE,
+    "table_caption": DocItemLabel.CAPTION,
+    "header": DocItemLabel.PAGE_HEADER,
+    "footer": DocItemLabel.PAGE_FOOTER,
+    "reference": DocItemLabel.TEXT,
+    "equation": DocItemLabel.FORMULA,
+}
+
+
+class EmbeddedLayoutOptions(BaseLayoutOptions):
+    """Text that no region holds still becomes a text item: `create_orphan_clusters` stays on."""
+
+    kind: ClassVar[str] = "ingest_cdla"
+
+
+class EmbeddedLayoutModel(BaseLayoutModel):
+    """Regions from the packaged detector, one page per inference."""
+
+    def __init__(
+        self,
+        artifacts_path: Path | None,
+        accelerator_options: AcceleratorOptions,
+        options: EmbeddedLayoutOptions,
+        enable_remote_services: bool = False,
+    ) -> None:
+        self.options = options
+        self._layout = PageLayout(threads=accelerator_options.num_threads)
+
+    @classmethod
+    def get_options_type(cls) -> type[BaseLayoutOptions]:
+        return EmbeddedLayoutOptions
+
+    def predict_layout(self, conv_res: ConversionResult, pages: Sequence[Page]) -> Sequence[LayoutPrediction]:
+        return [self._predict(page) for page in pages]
+
+    def _predict(self, page: Page) -> LayoutPrediction:
+        image = page.get_image(scale=1.0) if page._backend is not None and page._backend.is_valid() else None
+        if image is None or page.size is None:
+            return LayoutPrediction()
+        regions = self._layout.regions(image)
+        width, height = page.size.width, page.size.height
+        return LayoutPrediction(
+            clusters=[_cluster(at, region, width, height) for at, region in enumerate(regions)]
+        )
+
+
+def _cluster(number: int, region: Region, width: float, height: float) -> Cluster:
+    box = BoundingBox(
+        l=region.left * width,
+        t=region.top * height,
+        r=region.right * width,
+        b=region.bottom * height,
+        coord_origin=CoordOrigin.TOPLEFT,
+    )
+    return Cluster(id=number, label=_LABELS[region.label], confidence=region.score, bbox=box, cells=[])
+
+
+class GeometricTableOptions(BaseTableStructureOptions):
+    """Nothing to set: positions decide."""
+
+    kind: ClassVar[str] = "ingest_geometry"
+
+
+class GeometricTableModel(BaseTableStructureModel):
+    """Rows and columns from the positions of the words, so that no text of a table is lost."""
+
+    def __init__(
+        self,
+        enabled: bool,
+        artifacts_path: Path | None,
+        options: GeometricTableOptions,
+        accelerator_options: AcceleratorOptions,
+        enable_remote_services: bool = False,
+    ) -> None:
+        self.enabled = enabled
+        self.options = options
+
+    @classmethod
+    def get_options_type(cls) -> type[BaseTableStructureOptions]:
+        return GeometricTableOptions
+
+    def predict_tables(
+        self, conv_res: ConversionResult, pages: Sequence[Page]
+    ) -> Sequence[TableStructurePrediction]:
+        return [TableStructurePrediction(table_map=dict(_tables(page))) for page in pages]
+
+
+def _tables(page: Page) -> Iterable[tuple[int, Table]]:
+    clusters = page.predictions.layout.clusters if page.predictions.layout else []
+    for cluster in clusters:
+        grid = grid_of(_words(page, cluster)) if cluster.label in TABLE_LABELS else None
+        if grid is not None and grid.rows:
+            yield cluster.id, _table(page, cluster, grid)
+
+
+def _words(page: Page, cluster: Cluster) -> list[Word]:
+    """The words of the cluster's lines; a line without words of its own (OCR) stands for itself."""
+    words = [_word(cell) for cell in page.parsed_page.word_cells] if page.parsed_page else []
+    found: list[Word] = []
+    for line in map(_word, cluster.cells):
+        within = [word for word in words if _is_within(word, line)]
+        found.extend(within or [line])
+    return list(dict.fromkeys(found))
+
+
+def _is_within(word: Word, line: Word) -> bool:
+    x, y = (word.left + word.right) / 2, (word.top + word.bottom) / 2
+    return line.left <= x <= line.right and line.top <= y <= line.bottom
+
+
+def _word(cell: Any) -> Word:
+    box = cell.rect.to_bounding_box()
+    return Word(left=box.l, top=box.t, right=box.r, bottom=box.b, text=cell.text.replace("\x02", "-"))
+
+
+def _table(page: Page, cluster: Cluster, grid: Grid) -> Table:
+    return Table(
+        otsl_seq=[],
+        table_cells=[_table_cell(cell, grid.rows) for cell in grid.cells],
+        num_rows=grid.rows,
+        num_cols=grid.columns,
+        id=cluster.id,
+        page_no=page.page_no,
+        cluster=cluster,
+        label=cluster.label,
+    )
+
+
+def _table_cell(cell: GridCell, rows: int) -> TableCell:
+    box = cell.content
+    return TableCell(
+        bbox=BoundingBox(l=box.left, t=box.top, r=box.right, b=box.bottom, coord_origin=CoordOrigin.TOPLEFT),
+        row_span=1,
+        col_span=cell.end_column - cell.first_column,
+        start_row_offset_idx=cell.row,
+        end_row_offset_idx=cell.row + 1,
+        start_col_offset_idx=cell.first_column,
+        end_col_offset_idx=cell.end_column,
+        text=box.text.strip(),
+        column_header=cell.row == 0 and rows > 1,
+    )
+
+
+class ScannedPageOcrOptions(RapidOcrOptions):
+    """RapidOCR on whole pages, and only on those without a text layer."""
+
+    kind: ClassVar[str] = "ingest_rapidocr"  # type: ignore[assignment]  # the base names only itself
+
+
+class ScannedPageOcrModel(RapidOcrModel):
+    """RapidOCR that leaves pages with a usable text layer alone."""
+
+    @classmethod
+    def get_options_type(cls) -> type[RapidOcrOptions]:
+        return ScannedPageOcrOptions
+
+    def get_ocr_rects(self, page: Page) -> list[BoundingBox]:
+        if page.size is None or not needs_ocr(page):
+            return []
+        return [
+            BoundingBox(l=0, t=0, r=page.size.width, b=page.size.height, coord_origin=CoordOrigin.TOPLEFT)
+        ]
+
+
+def layout_engines() -> dict[str, list[type]]:
+    return {"layout_engines": [EmbeddedLayoutModel]}
+
+
+def table_structure_engines() -> dict[str, list[type]]:
+    return {"table_structure_engines": [GeometricTableModel]}
+
+
+def ocr_engines() -> dict[str, list[type]]:
+    return {"ocr_engines": [ScannedPageOcrModel]}

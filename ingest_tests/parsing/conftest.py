@@ -1,0 +1,32 @@
+"""One warm reader for the whole room: loading Docling costs more than all the tests."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.model.options import ParsingOptions
+from ingest_assets.parsing.media import media_type
+from ingest_assets.parsing.parsed import ParsedDocument
+from ingest_assets.parsing.reader import DocumentReader
+
+Read = Callable[..., ParsedDocument]
+
+
+@pytest.fixture(scope="session")
+def reader() -> DocumentReader:
+    """A reader as a worker process holds it."""
+    return DocumentReader(ParsingOptions(), threads=2)
+
+
+@pytest.fixture
+def read(reader: DocumentReader, tmp_path: Path) -> Read:
+    """Read bytes, or a file, as the pipeline would: the media type comes from name and content."""
+
+    def _read(name: str, content: bytes | Path, with_reader: DocumentReader = reader) -> ParsedDocument:
+        path = content if isinstance(content, Path) else tmp_path / "content-addressed"
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        return with_reader.read(path, name, media_type(name, path.read_bytes()[:8192]))
+
+    return _read

@@ -1,0 +1,91 @@
+import pickle
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.model.errors import DocumentMissing, ItemError
+from ingest_assets.model.options import ParsingOptions
+from ingest_assets.parsing import errors
+from ingest_assets.parsing.reader import DocumentReader
+from ingest_tests.parsing import documents
+from ingest_tests.parsing.conftest import Read
+
+PAGE = [(72, 700, 12, "Bees and trees")]
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+
+
+def _archive(**members: str) -> bytes:
+    archive = BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        for name, content in members.items():
+            target.writestr(name, content)
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("locked.pdf", documents.pdf([PAGE], password="secret"), "E_PARSE_PASSWORD"),
+        ("locked.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "E_PARSE_PASSWORD"),
+        ("short.pdf", documents.pdf([PAGE])[:200], "E_PARSE_CORRUPT"),
+        ("lies.pdf", b"This is not a PDF.", "E_PARSE_CORRUPT"),
+        ("lies.docx", b"This is not a Word file.", "E_PARSE_CORRUPT"),
+        ("broken.docx", _archive(**{"word/document.xml": "<w:document"}), "E_PARSE_CORRUPT"),
+        ("broken.xlsx", _archive(**{"xl/workbook.xml": "<x"}), "E_PARSE_CORRUPT"),
+        ("broken.pptx", _archive(**{"ppt/presentation.xml": "<x"}), "E_PARSE_CORRUPT"),
+        ("broken.png", b"\x89PNG\r\n\x1a\n" + bytes(40), "E_PARSE_CORRUPT"),
+        ("nothing.md", b"", "E_PARSE_EMPTY"),
+        ("old.doc", OLE, "E_PARSE_UNSUPPORTED"),
+        ("program.xyz", b"\x7fELF\x00", "E_PARSE_UNSUPPORTED"),
+        ("some.zip", _archive(**{"a.txt": "x"}), "E_PARSE_UNSUPPORTED"),
+    ],
+)
+def test_a_bad_file_ends_with_its_own_code(read: Read, name: str, content: bytes, code: str) -> None:
+    """One clear line, an `input` error, never retried."""
+    with pytest.raises(errors.ParseError) as caught:
+        read(name, content)
+    assert (caught.value.code, caught.value.category, caught.value.retryable) == (code, "input", False)
+    assert "\n" not in str(caught.value)
+    assert "content-addressed" not in str(caught.value)
+
+
+def test_a_pdf_that_only_its_owner_may_change_is_read(read: Read) -> None:
+    """Encrypted with an empty user password: every viewer opens it."""
+    assert "Bees and trees" in read("owned.pdf", documents.pdf([PAGE], password="")).doctags
+
+
+def test_a_file_above_the_size_limit_is_refused_unread(read: Read) -> None:
+    """The message names the size, the limit and the setting."""
+    small = DocumentReader(ParsingOptions(max_mebibytes=1), threads=1)
+    with pytest.raises(errors.DocumentTooLarge, match=r"1048577 bytes.*1 MiB.*parsing\.max_mebibytes"):
+        read("large.txt", b"x" * (1024 * 1024 + 1), small)
+
+
+def test_a_pdf_above_the_page_limit_is_refused(read: Read) -> None:
+    """Before any page is parsed."""
+    short = DocumentReader(ParsingOptions(max_pages=2), threads=1)
+    with pytest.raises(errors.TooManyPages, match=r"3 pages.*2 allowed.*parsing\.max_pages") as caught:
+        read("long.pdf", documents.pdf([PAGE] * 3), short)
+    assert caught.value.code == "E_SECURITY_TOO_MANY_PAGES"
+
+
+def test_a_file_that_vanished_says_so(reader: DocumentReader, tmp_path: Path) -> None:
+    """Between the scan and the read anything may happen."""
+    with pytest.raises(DocumentMissing):
+        reader.read(tmp_path / "gone.md", "gone.md", "text/markdown")
+
+
+def test_a_bad_file_does_not_spoil_the_next(read: Read) -> None:
+    """The reader stays warm over failures."""
+    with pytest.raises(errors.CorruptDocument):
+        read("short.pdf", documents.pdf([PAGE])[:200])
+    assert "Bees and trees" in read("good.pdf", documents.pdf([PAGE])).doctags
+
+
+@pytest.mark.parametrize("kind", errors.ParseError.__subclasses__())
+def test_errors_survive_the_way_out_of_a_worker(kind: type[ItemError]) -> None:
+    """An exception that does not unpickle kills a process pool."""
+    copy = pickle.loads(pickle.dumps(kind("The file is empty.", detail={"bytes": 0})))
+    assert (type(copy), str(copy), copy.detail) == (kind, "The file is empty.", {"bytes": 0})

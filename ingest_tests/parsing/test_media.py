@@ -1,0 +1,88 @@
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.parsing import media
+from ingest_assets.parsing.media import media_type
+from ingest_tests.parsing import documents
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "expected"),
+    [
+        ("report.txt", b"%PDF-1.7\n", media.PDF),
+        ("page.md", b"\xef\xbb\xbf\n<!DOCTYPE html><html>", "text/html"),
+        ("page", b"<!-- saved --><html lang='de'>", "text/html"),
+        ("page.html", b"<?xml version='1.0'?><html>", "application/xhtml+xml"),
+        ("photo.pdf", b"\x89PNG\r\n\x1a\n", "image/png"),
+        ("photo", b"\xff\xd8\xff\xe0", "image/jpeg"),
+        ("article.xml", b"<?xml version='1.0'?><!DOCTYPE article>", media.JATS),
+        ("locked.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", media.OLE),
+        ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/msword"),
+        ("letter.doc", b"{\\rtf1", "application/rtf"),
+    ],
+)
+def test_leading_bytes_decide_before_the_name(name: str, head: bytes, expected: str) -> None:
+    """People rename files; bytes do not lie."""
+    assert media_type(name, head) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Notes.MD", "text/markdown"),
+        ("notes.txt", "text/plain"),
+        ("README", "text/plain"),
+        ("table.csv", "text/csv"),
+        ("guide.adoc", "text/asciidoc"),
+        ("paper.tex", "text/x-tex"),
+        ("page.htm", "text/html"),
+        ("data.json", "application/json"),
+        ("program.xyz", media.UNKNOWN),
+    ],
+)
+def test_the_name_decides_for_plain_text(name: str, expected: str) -> None:
+    """Markdown and CSV have no signature."""
+    assert media_type(name, b"Honey, wax and %PDF-files") == expected
+
+
+@pytest.mark.parametrize(
+    ("member", "expected"), [("word/x", media.DOCX), ("ppt/x", media.PPTX), ("xl/x", media.XLSX)]
+)
+def test_an_office_file_is_known_by_its_members(member: str, expected: str) -> None:
+    """All three are zip archives, whatever the name says."""
+    archive = BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        target.writestr("[Content_Types].xml", "<Types/>")
+        target.writestr(member, "x")
+    assert media_type("download.bin", archive.getvalue()) == expected
+
+
+def test_an_epub_is_known_by_what_it_declares() -> None:
+    """EPUB and ODF put their media type into the first member, uncompressed."""
+    archive = BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        target.writestr("mimetype", "application/epub+zip")
+        target.writestr("META-INF/container.xml", "<container/>")
+    assert media_type("book.zip", archive.getvalue()) == "application/epub+zip"
+
+
+def test_an_archive_of_no_known_kind_is_just_an_archive() -> None:
+    """A zip of anything is not a document."""
+    archive = BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        target.writestr("a.txt", "x")
+    assert media_type("a.zip", archive.getvalue()) == "application/zip"
+
+
+def test_binary_bytes_under_a_text_name_are_unknown() -> None:
+    """A Markdown parser must not see an executable."""
+    assert media_type("notes.md", b"\x7fELF\x00\x01") == media.UNKNOWN
+
+
+def test_a_real_word_file_is_known_without_its_name(tmp_path: Path) -> None:
+    """The member names of real files are within the first kibibytes."""
+    path = documents.docx(tmp_path / "a.docx", "Title", ["Text."])
+    assert media_type("a", path.read_bytes()[:8192]) == media.DOCX
