@@ -51,15 +51,24 @@ class ChunksStage:
                     yield Candidate(row["doc_id"], row["fingerprint"], meta, (str(path),), row["chars"])
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
-        """Chunk one document with the chunker of this process."""
-        chunker = _chunker(self.options, model_folder(self.model))
+        """Chunk one document with the chunkers of this process."""
         document = _read_document(item)
-        rows, offset = [], 0
-        for ordinal, chunk in enumerate(chunker.chunk(document)):
-            row = _row(item.item_id, ordinal, chunk, chunker)
-            rows.append(row | {"start_offset": offset})
-            offset += len(row["text"])
-        return pa.Table.from_pylist(rows, schema=self.spec.schema)
+        chunker = _chunker(self.options, model_folder(self.model))
+        chunks = list(chunker.chunk(document))
+        if not chunks:
+            # Docling puts headings above the text below them, so a document of headings alone has no chunk
+            # and could never be found: then the headings are the text.
+            chunker = _chunker(self.options, model_folder(self.model), emits_headings=True)
+            chunks = list(chunker.chunk(document))
+        return _table([_row(item.item_id, ordinal, chunk, chunker) for ordinal, chunk in enumerate(chunks)])
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    offset = 0
+    for row in rows:
+        row["start_offset"] = offset
+        offset += len(row["text"])
+    return pa.Table.from_pylist(rows, schema=CHUNKS.schema)
 
 
 def _read_document(item: WorkItem) -> Any:
@@ -79,7 +88,10 @@ def _read_document(item: WorkItem) -> Any:
 
 def _row(doc_id: str, ordinal: int, chunk: Any, chunker: Any) -> dict[str, Any]:
     contextualized = _storable(chunker.contextualize(chunk))
+    headings = [_storable(heading) for heading in chunk.meta.headings or []]
     text = _storable(chunk.text)
+    if not text:  # a chunk of headings alone: the innermost is its text
+        text, contextualized = headings.pop(), contextualized.rstrip("\n")
     items = chunk.meta.doc_items
     return {
         "chunk_id": chunk_id(doc_id, ordinal, text),
@@ -87,7 +99,7 @@ def _row(doc_id: str, ordinal: int, chunk: Any, chunker: Any) -> dict[str, Any]:
         "ordinal": ordinal,
         "text": text,
         "contextualized": contextualized,
-        "headings": [_storable(heading) for heading in chunk.meta.headings or []],
+        "headings": headings,
         "captions": [_storable(caption) for caption in chunk.meta.captions or []],
         "pages": sorted({origin.page_no for item in items for origin in item.prov}),
         "item_refs": [item.self_ref for item in items],
@@ -102,11 +114,13 @@ def _storable(text: str) -> str:
 
 
 @functools.cache
-def _chunker(options: ChunkOptions, model: ModelFolder) -> Any:
+def _chunker(options: ChunkOptions, model: ModelFolder, emits_headings: bool = False) -> Any:
     from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
     from docling_core.transforms.chunker.tokenizer.huggingface import HuggingFaceTokenizer
 
     from ingest_assets.embedders.models import load_tokenizer
 
     tokenizer = HuggingFaceTokenizer(tokenizer=load_tokenizer(model), max_tokens=options.max_tokens)
-    return HybridChunker(tokenizer=tokenizer, merge_peers=options.merge_peers)
+    return HybridChunker(
+        tokenizer=tokenizer, merge_peers=options.merge_peers, always_emit_headings=emits_headings
+    )

@@ -16,6 +16,7 @@ from ingest_assets.parsing.media import media_type
 from ingest_assets.stages.stage import Candidate
 
 _BLOCK = 1024 * 1024
+_HEAD = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def read_verified(path: Path, content_hash: str) -> bytes:
     try:
         with path.open("rb") as stream:
             while block := stream.read(_BLOCK):
-                head = head or block[:4096]
+                head = head or block[:_HEAD]
                 digest.update(block)
     except FileNotFoundError:
         raise DocumentMissing(
