@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import typer
 
@@ -43,7 +45,7 @@ def doctor(home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) -> None
     raise typer.Exit(0 if all(f.is_good for f in findings) else 1)
 
 
-def examine(path) -> Iterator[Finding]:  # type: ignore[no-untyped-def]
+def examine(path: Path) -> Iterator[Finding]:
     """Every finding; the settings first, because the others depend on them."""
     yield Finding("python", (3, 11) <= sys.version_info[:2] <= (3, 12), platform.python_version())
     try:
@@ -51,7 +53,11 @@ def examine(path) -> Iterator[Finding]:  # type: ignore[no-untyped-def]
     except IngestError as error:
         yield Finding("settings", False, str(error))
         return
-    yield Finding("settings", True, str(home.layout.settings_file if home.layout.settings_file.is_file() else "defaults"))
+    yield Finding(
+        "settings",
+        True,
+        str(home.layout.settings_file if home.layout.settings_file.is_file() else "defaults"),
+    )
     checks: dict[str, Callable[[Home], str]] = {
         "home": _writable,
         "disk": _disk,
@@ -63,7 +69,7 @@ def examine(path) -> Iterator[Finding]:  # type: ignore[no-untyped-def]
     for name, check in checks.items():
         yield _try(name, check, home)
     for source in home.ledger.sources():
-        yield _try(f"source {source.name}", lambda _, p=source.path: str(require_folder(p)), home)  # type: ignore[misc]
+        yield _try(f"source {source.name}", partial(_readable, source.path), home)
     for module in _IMPORTS:
         yield _import(module)
 
@@ -73,6 +79,10 @@ def _try(name: str, check: Callable[[Home], str], home: Home) -> Finding:
         return Finding(name, True, check(home))
     except (IngestError, OSError) as error:
         return Finding(name, False, str(error))
+
+
+def _readable(folder: Path, _home: Home) -> str:
+    return str(require_folder(folder))
 
 
 def _writable(home: Home) -> str:
@@ -91,6 +101,8 @@ def _disk(home: Home) -> str:
 
 def _import(module: str) -> Finding:
     """In a process of its own: a library that crashes on import must not take the doctor along."""
-    done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False
+    )
     lines = done.stderr.strip().splitlines()
     return Finding(f"import {module}", done.returncode == 0, "works" if done.returncode == 0 else lines[-1])

@@ -17,10 +17,15 @@ InputFlag = Annotated[
 ]
 FromFlag = Annotated[Step, typer.Option("--from", help="First stage to run.")]
 UntilFlag = Annotated[Step, typer.Option("--until", help="Last stage to run.")]
-ResumeFlag = Annotated[bool, typer.Option("--resume/--no-resume", help="Skip documents that are already done.")]
-ForceFlag = Annotated[bool, typer.Option("--force", help="Do every document again; old parts go to quarantine.")]
+ResumeFlag = Annotated[
+    bool, typer.Option("--resume/--no-resume", help="Skip documents that are already done.")
+]
+ForceFlag = Annotated[
+    bool, typer.Option("--force", help="Do every document again; old parts go to quarantine.")
+]
 WorkersFlag = Annotated[
-    int | None, typer.Option("--workers", min=0, max=256, help="Documents at a time per stage; 0 = automatic.")
+    int | None,
+    typer.Option("--workers", min=0, max=256, help="Documents at a time per stage; 0 = automatic."),
 ]
 PolicyFlag = Annotated[
     Literal["io", "cpu", "gpu"] | None, typer.Option("--policy", help="Threads (io, gpu) or processes (cpu).")
@@ -29,10 +34,13 @@ RetriesFlag = Annotated[
     int | None, typer.Option("--retries", min=0, max=20, help="Further attempts after a passing fault.")
 ]
 TimeoutFlag = Annotated[
-    float | None, typer.Option("--timeout-s", min=0, help="Seconds one document may take per stage; 0 = no limit.")
+    float | None,
+    typer.Option("--timeout-s", min=0, help="Seconds one document may take per stage; 0 = no limit."),
 ]
 BudgetFlag = Annotated[
     int | None, typer.Option("--error-budget", min=0, help="Stop a stage after this many failed documents.")
 ]
-QueueFlag = Annotated[int | None, typer.Option("--max-queue", min=1, help="Documents planned ahead of the workers.")]
+QueueFlag = Annotated[
+    int | None, typer.Option("--max-queue", min=1, help="Documents planned ahead of the workers.")
+]
 DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Say what would be done and touch nothing.")]

@@ -82,7 +82,9 @@ def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, 
     problems = [{"source": s, "path": p.path, "reason": p.reason} for s, p in scan.problems]
     return {
         "home": str(home.layout.home),
-        "scan": {name: getattr(scan, name) for name in ("new", "changed", "deleted", "restored", "unchanged")},
+        "scan": {
+            name: getattr(scan, name) for name in ("new", "changed", "deleted", "restored", "unchanged")
+        },
         **corpus_numbers(home),
         "failures": failed,
         "problems": problems,

@@ -40,7 +40,9 @@ def find(home: Home, wanted: str) -> Document:
     if len(ending) == 1:
         return ending[0]
     if not ending:
-        raise ConfigError(f"No document {wanted!r} in {home.layout.home}; `ingest status --documents` lists them.")
+        raise ConfigError(
+            f"No document {wanted!r} in {home.layout.home}; `ingest status --documents` lists them."
+        )
     first = ", ".join(document.doc_id for document in ending[:5])
     raise ConfigError(f"{len(ending)} documents end in {wanted!r}: {first}; give more of the id.")
 

@@ -35,11 +35,15 @@ def show_plan(home: Home, folder: Path | None, stages: Sequence[str], as_json: b
     )
     for problem in result["problems"]:
         warn(f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}.")
-    rows = [[s["batch"], s["stage"], s["run"], s["done"], s["failed"], s["removed"]] for s in result["stages"]]
+    rows = [
+        [s["batch"], s["stage"], s["run"], s["done"], s["failed"], s["removed"]] for s in result["stages"]
+    ]
     if rows:
         grid("", ["batch", "stage", "to run", "done", "failed before", "to remove"], rows)
     if found["new"] or found["changed"] or found["deleted"]:
-        say("New, changed and deleted files come on top of these figures once `ingest all` has taken them in.")
+        say(
+            "New, changed and deleted files come on top of these figures once `ingest all` has taken them in."
+        )
 
 
 def plan_object(home: Home, folder: Path | None, stages: Sequence[str]) -> dict[str, Any]:
@@ -48,7 +52,9 @@ def plan_object(home: Home, folder: Path | None, stages: Sequence[str]) -> dict[
     states = [state for batch in home.ledger.batches() for state in batch_states(home, batch, stages)]
     return {
         "home": str(home.layout.home),
-        "scan": {name: getattr(scan, name) for name in ("new", "changed", "deleted", "restored", "unchanged")},
+        "scan": {
+            name: getattr(scan, name) for name in ("new", "changed", "deleted", "restored", "unchanged")
+        },
         "problems": [{"source": s, "path": p.path, "reason": p.reason} for s, p in scan.problems],
         "stages": [
             {

@@ -88,9 +88,9 @@ def run_batches(
 
 
 def _run_config(home: Home, stages: Sequence[str], config: dict[str, Any]) -> dict[str, Any]:
-    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    """Options for each stage; Dagster's events go to the UI, not over this command's own output."""
     ops = {home.asset(stage).replace("/", "__"): {"config": config} for stage in stages if config}
-    return {**quiet, "ops": ops} if ops else quiet
+    return {"ops": ops, "loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def _count_skipped(states: Sequence[StageState], report: RunReport) -> None:
@@ -114,8 +114,8 @@ def _why(result: Any) -> str:
     """The reason a person can use: a failed blocking check, or the error under Dagster's wrapping."""
     for check in result.get_asset_check_evaluations():
         if not check.passed and check.blocking:
-            first = check.metadata.get("first")
-            return f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {first.value if first else ''}"
+            first = check.metadata["first"].value if "first" in check.metadata else ""
+            return f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {first}"
     for event in result.all_events:
         if event.is_failure and event.event_specific_data is not None:
             error = getattr(event.event_specific_data, "error", None)

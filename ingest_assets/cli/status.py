@@ -94,12 +94,14 @@ def _print(result: dict[str, Any]) -> None:
     if not result["sources"]:
         say("  watches no folder yet: ingest all --input FOLDER")
     say(
-        f"{result['known_documents']} documents known, {result['converted']} converted ({result['pages']} pages), "
-        f"{result['chunks']} chunks, {result['vectors']} dense and {result['lexical']} lexical vectors."
+        f"{result['known_documents']} documents known, {result['converted']} converted "
+        f"({result['pages']} pages), {result['chunks']} chunks, {result['vectors']} dense and {result['lexical']} lexical vectors."
     )
     if result["deleted_waiting_for_a_run"]:
         say(f"{result['deleted_waiting_for_a_run']} deleted documents leave the tables with the next run.")
-    rows = [[b["batch"], b["documents"], "yes" if b["complete"] else "no", b["to_run"]] for b in result["batches"]]
+    rows = [
+        [b["batch"], b["documents"], "yes" if b["complete"] else "no", b["to_run"]] for b in result["batches"]
+    ]
     if rows:
         grid("", ["batch", "documents", "complete", "to run"], rows)
     for line in result.get("checkpoints", []):

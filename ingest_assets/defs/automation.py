@@ -97,7 +97,8 @@ def _missing_partitions(
 
 def _silence(home: Home, report: ScanReport) -> str:
     if not home.ledger.sources():
-        return f"No folder is watched. Add one: `ingest all --input FOLDER`, or [sources] in {home.layout.settings_file}."
+        file = home.layout.settings_file
+        return f"No folder is watched. Add one: `ingest all --input FOLDER`, or [sources] in {file}."
     waiting = f" {report.waiting} files are still being written or hashed." if report.waiting else ""
     troubles = "".join(f" {source}: {p.path}: {p.reason}." for source, p in report.problems[:3])
     now = datetime.now(UTC).strftime("%H:%M:%S UTC")

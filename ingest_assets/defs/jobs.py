@@ -1,5 +1,7 @@
 """A job for the whole graph and one per stage, each with its own executor."""
 
+from typing import Any
+
 import dagster as dg
 
 from ingest_assets.defs.partitions import batches
@@ -19,7 +21,7 @@ ingest_all = dg.define_asset_job(
 )
 
 
-def _stage_job(name: str, selection: dg.AssetSelection, executor: dg.ExecutorDefinition) -> object:
+def _stage_job(name: str, selection: dg.AssetSelection, executor: dg.ExecutorDefinition) -> Any:
     description = f"Only {name}, for one batch."
     return dg.define_asset_job(
         f"{name}_only",
@@ -30,7 +32,7 @@ def _stage_job(name: str, selection: dg.AssetSelection, executor: dg.ExecutorDef
     )
 
 
-ALL_JOBS = [
+ALL_JOBS: list[Any] = [
     ingest_all,
     _stage_job("documents", dg.AssetSelection.assets("documents"), dg.in_process_executor),
     _stage_job("doctags", dg.AssetSelection.assets("doctags"), dg.in_process_executor),

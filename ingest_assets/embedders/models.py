@@ -78,7 +78,8 @@ def _find(name: str) -> Path:
     path = Path(name).expanduser()
     if not path.is_dir():
         raise ConfigError(
-            f"embeddings.dense.model: {name!r} is neither a packaged model ({', '.join(PACKAGED)}) nor a folder."
+            f"embeddings.dense.model: {name!r} is neither a folder nor a packaged model "
+            f"(packaged: {', '.join(PACKAGED)})."
         )
     return path.resolve()
 

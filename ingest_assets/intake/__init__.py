@@ -1,1 +1,1 @@
-"""How documents get in: the ledger that knows each one, the scan that finds them, the batches they live in."""
+"""How documents get in: the ledger that knows each one, the scan that finds them, their batches."""

@@ -64,7 +64,7 @@ def preview(
     limits: ScanLimits,
     not_documents: frozenset[Path] = frozenset(),
 ) -> ScanReport:
-    """What `scan` would find, with nothing written; folders the ledger does not know yet are looked at too."""
+    """What `scan` would find, with nothing written; folders new to the ledger are looked at too."""
     report = ScanReport()
     named = {source.name: source for source in ledger.sources()}
     named |= {folder.name: Source(folder.name, folder.path) for folder in folders}

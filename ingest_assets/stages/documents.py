@@ -72,7 +72,7 @@ class DocumentsStage:
 
 
 def read_verified(path: Path, content_hash: str) -> bytes:
-    """The first bytes of a file whose whole content has the hash expected; otherwise an error that says which."""
+    """The first bytes of a file whose content has the hash expected; otherwise an error that says why."""
     digest = hashlib.sha256()
     head = b""
     try:

@@ -11,7 +11,7 @@ from ingest_assets.storage.atomic import replacing
 
 
 def write_parquet(path: Path, spec: TableSpec, tables: Iterable[pa.Table], footer: Mapping[str, str]) -> int:
-    """Write rows atomically and give their number. Row groups depend on the rows alone, not on how they came."""
+    """Write rows atomically and give their number. Row groups depend on the rows, not on how they came."""
     written = 0
     with replacing(path) as scratch, _writer(scratch, spec) as writer:
         for group in _regroup(tables, spec):

@@ -78,6 +78,21 @@ def row_offsets(records: Mapping[str, Record]) -> dict[str, int]:
     return dict(zip(records, starts, strict=False))
 
 
+def set_aside(layout: Layout, asset: str, batch: str, label: str) -> Path | None:
+    """Keep the table as it is now in quarantine, for a run that is about to replace all of it.
+
+    A hard link is enough: tables are replaced by renaming, never written in place.
+    """
+    path = layout.table(asset, batch)
+    if not path.is_file():
+        return None
+    kept = layout.quarantine(asset, batch) / f"{label}.parquet"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.unlink(missing_ok=True)
+    kept.hardlink_to(path)
+    return kept
+
+
 def commit(layout: Layout, wanted: Commit) -> Committed:
     """Stream the rows still current from the old file and the new parts, in plan order, into the new file.
 

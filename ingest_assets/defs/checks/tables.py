@@ -24,8 +24,10 @@ KEYS = {
     "embeddings/dense": "chunk_id",
     "embeddings/lexical": "chunk_id",
 }
-# Partitioned checks are a preview of Dagster; results per batch are worth it, its warning on every start is not.
-warnings.filterwarnings("ignore", category=dg.PreviewWarning, message=".*partitions_def on an AssetCheckSpec.*")
+# Partitioned checks are a preview of Dagster: results per batch are worth it, a warning on each start is not.
+warnings.filterwarnings(
+    "ignore", category=dg.PreviewWarning, message=".*partitions_def on an AssetCheckSpec.*"
+)
 
 _STAGE = {asset: asset.rsplit("/", 1)[-1] for asset in KEYS}
 
@@ -44,7 +46,7 @@ def _every_planned_document_has_a_row(asset: str) -> dg.AssetChecksDefinition:
         name="every_planned_document_has_a_row",
         blocking=True,
         partitions_def=batches,
-        description="Each planned document has rows made with its current fingerprint, or a recorded failure.",
+        description="Each planned document has rows of its current fingerprint, or a recorded failure.",
     )
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
         items = home.open().plan(_STAGE[asset], context.partition_key)
@@ -73,7 +75,7 @@ def _no_document_failed(asset: str) -> dg.AssetChecksDefinition:
         name="no_document_failed",
         blocking=False,
         partitions_def=batches,
-        description="Documents that failed in this batch, with their reasons. A warning: the others are fine.",
+        description="Documents that failed in this batch, with reasons. A warning: the others are fine.",
     )
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
         lines = failure_lines(_table(home, asset, context))

@@ -18,7 +18,7 @@ from ingest_assets.stages.stage import config_hash
 from ingest_assets.stages.worker import StageWorker
 from ingest_assets.storage.footer import Failure
 from ingest_assets.storage.locks import HeldLocks
-from ingest_assets.storage.tables import Commit, Table
+from ingest_assets.storage.tables import Commit, Table, set_aside
 
 
 class StageRunner(dg.ConfigurableResource):
@@ -32,7 +32,7 @@ class StageRunner(dg.ConfigurableResource):
     ) -> Staged:
         """Plan, run and stage; what could not be done is data, a cancelled stage is a failed step."""
         home = self.home.open()
-        claim_run(context.instance, context.run_id)
+        claim_run(context.instance, context.run.run_id)
         locks = _locks(home, stage, context.partition_key)
         locks.acquire()
         try:
@@ -53,6 +53,8 @@ class StageRunner(dg.ConfigurableResource):
         context: dg.AssetExecutionContext,
     ) -> StageOutcome:
         recipe, batch = home.stages[stage], context.partition_key
+        if options.force and (kept := set_aside(home.layout, recipe.spec.asset, batch, context.run.run_id)):
+            context.log.info(f"{stage}: forced; the table as it was is kept as {kept}.")
         machine = probe()
         workers, reason = choose_workers(options, machine.cores, machine.available_mib)
         context.log.info(f"{stage}: {workers} workers ({reason}), {len(items)} documents planned.")
@@ -63,13 +65,13 @@ class StageRunner(dg.ConfigurableResource):
             backend=local_backend(options.policy, workers, recipe.preload),
             manifest=Manifest(home.layout.manifest(stage)),
             progress=self._progress(options, context),
-            run_id=context.run_id,
+            run_id=context.run.run_id,
             workers_reason=reason,
             quarantine=Quarantine(home.layout.quarantine(recipe.spec.asset, batch)),
         )
         if outcome.cancelled_reason is not None:
             raise dg.Failure(
-                f"{stage} stopped early: {outcome.cancelled_reason} Finished documents are kept; run it again.",
+                f"{stage} stopped early: {outcome.cancelled_reason} What is finished is kept; run it again.",
                 metadata={
                     "succeeded": outcome.succeeded,
                     "failed": outcome.failed,

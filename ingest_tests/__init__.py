@@ -1,0 +1,1 @@
+"""Tests of `ingest_assets`: one folder per room, plus architecture and end to end."""

@@ -1,0 +1,131 @@
+"""What tests of several rooms share: a command line in a process of its own, and tiny documents."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest_assets.cli.main import run
+
+NOTES = {
+    "swarm.md": "# Swarms\n\nA swarm leaves the hive in May, when nine of ten frames hold brood.\n",
+    "varroa.html": "<html><body><h1>Varroa</h1><p>Treat with oxalic acid in late December.</p></body></html>",
+    "feeding.md": "# Feeding\n\nGive sugar syrup until the middle of September, then stop.\n\n## Fondant\n\nLater.\n",
+}
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """The `ingest` command on one home: inside this process, where warm workers and models are shared."""
+
+    home: Path
+
+    def __call__(self, *arguments: object, check: int | None = 0, **environment: str) -> Done:
+        """Run a command; `check` is the exit code it must have."""
+        out, err = io.StringIO(), io.StringIO()
+        with _environment(environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run([*map(str, arguments), "--home", str(self.home)])
+        return _checked(Done(code, out.getvalue(), err.getvalue()), check)
+
+    def apart(self, *arguments: object, check: int | None = 0, **environment: str) -> Done:
+        """Run a command in a process of its own, as a shell would."""
+        surroundings = clean_environment() | environment
+        done = subprocess.run(
+            self.line(*arguments), env=surroundings, capture_output=True, text=True, timeout=300, check=False
+        )
+        return _checked(Done(done.returncode, done.stdout, done.stderr), check)
+
+    def json(self, *arguments: object, check: int | None = 0, **environment: str) -> dict[str, Any]:
+        """The command's one JSON object."""
+        return json.loads(self(*arguments, "--json", check=check, **environment).stdout)
+
+    def line(self, *arguments: object) -> list[str]:
+        """The command line as a list."""
+        return [sys.executable, "-m", "ingest_assets", *map(str, arguments), "--home", str(self.home)]
+
+    def hashes(self) -> dict[str, str]:
+        """Every table of the home, by relative path, with the sha256 of its bytes."""
+        data = self.home / "data"
+        return {
+            str(path.relative_to(data)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(data.rglob("*.parquet"))
+        }
+
+
+def _checked(done: Done, code: int | None) -> Done:
+    assert code is None or done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@contextlib.contextmanager
+def _environment(extra: dict[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(clean_environment_of(before) | extra)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without anything that would configure the product or find another instance."""
+    return clean_environment_of(os.environ)
+
+
+def clean_environment_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """A copy of an environment without this product's and Dagster's variables."""
+    return {k: v for k, v in environment.items() if not k.startswith(("INGEST_", "DAGSTER_"))}
+
+
+@pytest.fixture
+def ingest(tmp_path: Path) -> Command:
+    """The command on a fresh home."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return Command(home)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A folder with three small documents."""
+    return write_notes(tmp_path / "notes")
+
+
+def write_notes(folder: Path) -> Path:
+    """Write the three small documents into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in NOTES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def new_home(tmp_path: Path) -> Callable[[str], Command]:
+    """Further homes for tests that compare two."""
+
+    def make(name: str) -> Command:
+        home = tmp_path / name
+        home.mkdir()
+        return Command(home)
+
+    return make

@@ -1,0 +1,132 @@
+"""A rerun costs only what changed, and the same input gives the same bytes."""
+
+from pathlib import Path
+
+import polars as pl
+
+from ingest_tests.conftest import NOTES, Command, write_notes
+
+STAGES = ["documents", "doctags", "chunks", "dense", "lexical"]
+
+
+def _done(result: dict) -> dict[str, int]:
+    return {stage: totals["succeeded"] for stage, totals in result["stages"].items()}
+
+
+def _documents_in(home: Path, asset: str) -> set[str]:
+    return set(pl.read_parquet(home / "data" / asset / "*.parquet")["doc_id"])
+
+
+def test_a_second_run_computes_nothing_and_touches_no_byte(ingest: Command, notes: Path):
+    """The broken document is remembered too: trying it again would cost and change nothing."""
+    (notes / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
+    first = ingest.json("all", "--input", notes, check=1)
+    before = ingest.hashes()
+
+    second = ingest.json("all", check=1)
+
+    assert _done(first) == {"documents": 4, "doctags": 3, "chunks": 3, "dense": 3, "lexical": 3}
+    assert all(totals["scheduled"] == 0 for totals in second["stages"].values())
+    assert {stage: totals["skipped"] for stage, totals in second["stages"].items()} == {
+        "documents": 4,
+        "doctags": 4,
+        "chunks": 3,
+        "dense": 3,
+        "lexical": 3,
+    }
+    assert [failure["code"] for failure in second["failures"]] == ["E_PARSE_CORRUPT"]
+    assert ingest.hashes() == before
+
+
+def test_changing_one_file_recomputes_that_document_only(ingest: Command, notes: Path, new_home):
+    """And the tables are those of a home that never saw the old file."""
+    ingest("all", "--input", notes)
+    (notes / "swarm.md").write_text("# Swarms\n\nA swarm may leave as early as April.\n", encoding="utf-8")
+
+    changed = ingest.json("all")
+
+    assert _done(changed) == dict.fromkeys(STAGES, 1)
+    rebuilt = new_home("rebuilt")
+    rebuilt("all", "--input", notes)
+    assert ingest.hashes() == rebuilt.hashes()
+
+
+def test_deleting_a_file_removes_its_rows_from_every_table(ingest: Command, notes: Path):
+    """A deleted document must not be found any more."""
+    ingest("all", "--input", notes)
+    (notes / "varroa.html").unlink()
+    waiting = ingest.json("status")
+
+    result = ingest.json("all")
+
+    assert waiting["deleted_waiting_for_a_run"] == 0  # status does not scan; the run below does
+    assert result["scan"]["deleted"] == 1
+    assert _done(result) == dict.fromkeys(STAGES, 0)
+    for asset in ("documents", "doctags", "chunks", "embeddings/dense", "embeddings/lexical"):
+        assert _documents_in(ingest.home, asset) == {"notes:swarm.md", "notes:feeding.md"}
+
+
+def test_a_file_that_comes_back_returns_to_its_home_batch(ingest: Command, notes: Path):
+    """A document keeps its batch for life."""
+    ingest("all", "--input", notes)
+    before = ingest.hashes()
+    (notes / "varroa.html").unlink()
+    ingest("all")
+
+    write_notes(notes)
+    result = ingest.json("all")
+
+    assert result["scan"]["restored"] == 1
+    assert ingest.hashes() == before
+
+
+def test_new_chunk_size_recomputes_chunks_and_embeddings_and_leaves_doctags_alone(
+    ingest: Command, notes: Path
+):
+    """Fingerprints chain: staleness flows down the graph and never up."""
+    ingest("all", "--input", notes)
+    before = ingest.hashes()
+
+    result = ingest.json("all", INGEST_CHUNKS__MAX_TOKENS="64")
+
+    assert _done(result) == {"documents": 0, "doctags": 0, "chunks": 3, "dense": 3, "lexical": 3}
+    after = ingest.hashes()
+    unchanged = {path for path in before if before[path] == after[path]}
+    assert {path.split("/")[0] for path in unchanged} == {"documents", "doctags"}
+    assert {path.split("/")[0] for path in set(before) - unchanged} == {"chunks", "embeddings"}
+
+
+def test_touching_a_file_without_changing_it_changes_nothing(ingest: Command, notes: Path):
+    """Content decides, not the clock."""
+    ingest("all", "--input", notes)
+    before = ingest.hashes()
+    (notes / "swarm.md").write_text(NOTES["swarm.md"], encoding="utf-8")
+
+    result = ingest.json("all")
+
+    assert all(totals["scheduled"] == 0 for totals in result["stages"].values())
+    assert ingest.hashes() == before
+
+
+def test_worker_count_and_policy_do_not_change_a_byte(ingest: Command, notes: Path, new_home):
+    """The same input gives the same bytes whatever ran it."""
+    ingest("all", "--input", notes, "--workers", 1)
+    other = new_home("threads")
+
+    other("all", "--input", notes, "--workers", 3, "--policy", "io")
+
+    assert ingest.hashes() == other.hashes()
+
+
+def test_force_does_everything_again_and_keeps_what_it_replaces(ingest: Command, notes: Path):
+    """Forcing must not lose the table it replaces."""
+    ingest("all", "--input", notes)
+    before = ingest.hashes()
+
+    result = ingest.json("chunk", "--from", "chunks", "--force")
+
+    assert _done(result) == {"chunks": 3}
+    assert ingest.hashes() == before
+    kept = list((ingest.home / "state" / "quarantine" / "chunks").rglob("*.parquet"))
+    assert len(kept) == 1
+    assert pl.read_parquet(kept[0]).height == pl.read_parquet(ingest.home / "data/chunks/*.parquet").height
