@@ -1,0 +1,214 @@
+"""The one thread that owns all worker processes of a backend.
+
+One pipe per process and no lock between processes, so a process that dies, however and whenever, costs the
+item it held and nothing else. The pump hands out calls, reads answers, and kills at the time limit with
+SIGKILL, at once and together with whatever the item started. (pebble's pool was measured and left: an item
+that calls `os._exit(0)` never ends there, a dead idle worker breaks the whole pool, and stuck items are
+killed one after the other, 3 s late each.)
+"""
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import pickle
+import time
+from collections import deque
+from multiprocessing.connection import wait
+from multiprocessing.context import BaseContext
+from typing import Any
+
+from ingest_assets.backends.endings import cancelled, died, timed_out
+from ingest_assets.backends.slots import START_LIMIT_S, Job, Slot
+from ingest_assets.model.errors import ContractBroken, ItemError, WorkerDied
+
+LEAVE_LIMIT_S = 2.0
+_UNREADABLE = (pickle.PickleError, ImportError, AttributeError, TypeError, ValueError, LookupError, EOFError)
+_log = logging.getLogger(__name__)
+
+
+class Pump:
+    """`add`, `stop` and `kill_now` may be called from any thread; everything else belongs to `run`."""
+
+    def __init__(self, context: BaseContext, workers: int, preload: tuple[str, ...], max_items: int) -> None:
+        self._context = context
+        self._workers = workers
+        self._preload = preload
+        self._max_items = max_items
+        self._waiting: deque[Job] = deque()
+        self._slots: list[Slot] = []
+        self._kill_at: float | None = None
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+
+    def add(self, job: Job) -> None:
+        """Queue a call."""
+        self._waiting.append(job)
+        self._wake()
+
+    def stop(self, grace_s: float) -> None:
+        """Start nothing more; kill what still runs after the grace time."""
+        self._kill_at = time.monotonic() + grace_s
+        self._wake()
+
+    def kill_now(self) -> None:
+        """No grace: for interrupts and for the end of the interpreter."""
+        self.stop(0)
+        for slot in list(self._slots):
+            slot.signal_kill()
+
+    def release(self) -> None:
+        """Close the wake-up pipe, once nobody runs or wakes the pump any more."""
+        for end in (self._wake_read, self._wake_write):
+            os.close(end)
+        self._wake_read, self._wake_write = -1, -1
+
+    def run(self) -> None:
+        """Serve until stopped; whatever happens, no future stays open."""
+        try:
+            while self._has_more_to_do():
+                self._start_and_assign()
+                self._listen()
+                self._stop_late_items()
+        finally:
+            self._end_all()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # a full pipe wakes it anyway
+            os.write(self._wake_write, b"!")
+
+    def _has_more_to_do(self) -> bool:
+        if self._kill_at is None:
+            return True
+        self._cancel_waiting()
+        return not self._is_killing() and any(slot.job for slot in self._slots)
+
+    def _is_killing(self) -> bool:
+        return self._kill_at is not None and time.monotonic() >= self._kill_at
+
+    def _start_and_assign(self) -> None:
+        for slot in [slot for slot in self._slots if slot.is_ready and slot.job is None]:
+            self._assign(slot)
+        starting = sum(not slot.is_ready for slot in self._slots)
+        for _ in range(min(len(self._waiting) - starting, self._workers - len(self._slots))):
+            self._start_slot()
+
+    def _assign(self, slot: Slot) -> None:
+        while self._waiting and slot.job is None:
+            job = self._waiting.popleft()
+            if not job.future.running() and not job.future.set_running_or_notify_cancel():
+                continue
+            if not slot.give(job):  # it died while idle: the item has not started, the next process takes it
+                self._waiting.appendleft(job)
+                self._drop(slot)
+                return
+
+    def _start_slot(self) -> None:
+        try:
+            self._slots.append(self._new_slot())
+        except (OSError, EOFError) as error:
+            self._fail_oldest(WorkerDied(f"no worker process could be started: {error}"))
+
+    def _new_slot(self) -> Slot:
+        try:
+            return Slot(self._context, self._preload)
+        except (OSError, EOFError) as error:
+            if self._context.get_start_method() == "spawn":
+                raise
+            _log.warning("The fork server is not usable here (%s); worker processes are spawned.", error)
+            self._context = multiprocessing.get_context("spawn")
+            return Slot(self._context, self._preload)
+
+    def _fail_oldest(self, error: ItemError) -> None:
+        if self._waiting:
+            job = self._waiting.popleft()
+            if job.future.running() or job.future.set_running_or_notify_cancel():
+                job.end(error=error)
+
+    def _listen(self) -> None:
+        by_source: dict[Any, Slot] = {}
+        for slot in self._slots:
+            by_source[slot.connection] = by_source[slot.process.sentinel] = slot
+        for source in wait([self._wake_read, *by_source], self._seconds_to_wait()):
+            if source == self._wake_read:
+                os.read(self._wake_read, 4096)
+            elif (heard := by_source[source]) in self._slots:
+                self._hear(heard, has_ended=source is not heard.connection)
+
+    def _seconds_to_wait(self) -> float | None:
+        moments = [slot.deadline for slot in self._slots if slot.deadline is not None]
+        if self._kill_at is not None:
+            moments.append(self._kill_at)
+        return max(0.0, min(moments) - time.monotonic()) if moments else None
+
+    def _hear(self, slot: Slot, *, has_ended: bool) -> None:
+        while slot in self._slots and slot.has_message():
+            message = slot.take_message()
+            if message is None:
+                self._bury(slot)
+            elif (answer := slot.hear(message)) is not None:
+                self._answer(slot, answer)
+        if has_ended and slot in self._slots:
+            self._bury(slot)
+
+    def _answer(self, slot: Slot, message: bytes) -> None:
+        job, slot.job, slot.deadline = slot.job, None, None
+        slot.served += 1
+        if job is not None:
+            try:
+                job.end(pickle.loads(message))
+            except _UNREADABLE as error:
+                job.end(error=ContractBroken(f"the answer does not unpickle: {error!r}"))
+        if self._max_items and slot.served >= self._max_items:
+            self._slots.remove(slot)
+            slot.leave(within_s=1.0)
+
+    def _bury(self, slot: Slot) -> None:
+        """The process ended, or closed the pipe under us: its item fails, the others do not notice."""
+        if slot.has_exited(within_s=1.0):
+            slot.kill_group()
+        error = died(slot.kill(), while_starting=not slot.is_ready)
+        self._slots.remove(slot)
+        self._account_for(slot, error)
+
+    def _account_for(self, slot: Slot, error: ItemError) -> None:
+        """An item that had not started goes to the next process; a process that never got ready costs one."""
+        if slot.job is not None and slot.has_started:
+            slot.job.end(error=cancelled() if self._is_killing() else error)
+        elif slot.job is not None:
+            self._waiting.appendleft(slot.job)
+        elif not slot.is_ready:
+            self._fail_oldest(error)
+
+    def _drop(self, slot: Slot) -> None:
+        self._slots.remove(slot)
+        slot.kill()
+
+    def _stop_late_items(self) -> None:
+        now = time.monotonic()
+        for slot in [slot for slot in self._slots if slot.deadline is not None and slot.deadline <= now]:
+            if slot.has_message():  # it answered in time; we are late
+                continue
+            self._drop(slot)
+            if slot.job is not None and slot.has_started:
+                self._account_for(slot, timed_out(slot.job.timeout_s))
+            else:
+                self._account_for(slot, WorkerDied(f"a process was not ready within {START_LIMIT_S:g} s"))
+
+    def _end_all(self) -> None:
+        for slot in self._slots:
+            if slot.job is not None:
+                slot.signal_kill()
+            slot.hang_up()
+        leave_by = time.monotonic() + LEAVE_LIMIT_S
+        for slot in self._slots:
+            slot.leave(within_s=max(0.0, leave_by - time.monotonic()))
+            if slot.job is not None:
+                slot.job.end(error=cancelled())
+        self._cancel_waiting()
+
+    def _cancel_waiting(self) -> None:
+        while self._waiting:
+            job = self._waiting.popleft()
+            if not job.future.cancel():
+                job.end(error=cancelled())

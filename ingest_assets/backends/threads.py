@@ -1,0 +1,178 @@
+"""Items on threads of this process: for network waits, and for models that batch inside one process.
+
+A thread cannot be killed. An item past its time limit is *abandoned*: its future ends with `ItemTimeout`,
+its late result is thrown away, and another thread takes its slot. The stuck thread lives on until its call
+returns or the process ends (threads are daemons, so it never delays the end); `abandoned` counts them.
+"""
+
+import math
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from typing import Any
+
+from ingest_assets.backends.endings import cancelled, timed_out
+from ingest_assets.model.errors import ItemError, SubmitFailed, WorkerDied
+from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.model.ports import Call
+
+
+class _Job:
+    """One submitted call. `lost` means that somebody else has answered for it."""
+
+    __slots__ = ("call", "context", "deadline", "future", "item", "lost", "timeout_s")
+
+    def __init__(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> None:
+        self.call, self.item, self.context, self.timeout_s = call, item, context, timeout_s
+        self.future: Future[Any] = Future()
+        self.deadline: float | None = None
+        self.lost = False
+
+
+class ThreadBackend:
+    """`workers` daemon threads, started when work arrives, and one watcher when there are time limits."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = max(1, workers)
+        self._abandoned = 0
+        self._idle = 0
+        self._threads = 0
+        self._closed = False
+        self._watching = False
+        self._watch_until = math.inf
+        self._waiting: deque[_Job] = deque()
+        self._running: set[_Job] = set()
+        self._lock = threading.Lock()
+        self._has_work = threading.Condition(self._lock)
+        self._changed = threading.Condition(self._lock)
+        self._watch = threading.Condition(self._lock)
+
+    @property
+    def workers(self) -> int:
+        """How many items run at the same time."""
+        return self._workers
+
+    @property
+    def abandoned(self) -> int:
+        """Threads still stuck in an item that was given up."""
+        return self._abandoned
+
+    def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
+        """Start the call as soon as a thread is free."""
+        job = _Job(call, item, context, timeout_s)
+        with self._lock:
+            if self._closed:
+                raise SubmitFailed("the backend is closed")
+            self._waiting.append(job)
+            self._ensure_thread()
+            self._has_work.notify()
+        return job.future
+
+    def close(self, grace_s: float) -> None:
+        """Let running items finish for `grace_s`, then give them up. Never waits longer."""
+        with self._lock:
+            self._closed = True
+            waiting, self._waiting = list(self._waiting), deque()
+        for job in waiting:
+            job.future.cancel()
+        try:
+            with self._lock:
+                self._changed.wait_for(lambda: not self._running, timeout=grace_s)
+        finally:
+            with self._lock:
+                left, self._running = list(self._running), set()
+                for job in left:
+                    self._give_up(job)
+                self._has_work.notify_all()
+                self._watch.notify_all()
+            for job in left:
+                job.future.set_exception(cancelled())
+
+    def _start_thread(self) -> None:
+        self._threads += 1
+        threading.Thread(target=self._work, name="ingest-item", daemon=True).start()
+
+    def _ensure_thread(self) -> None:
+        if len(self._waiting) > self._idle and self._threads < self._workers:
+            self._start_thread()
+
+    def _work(self) -> None:
+        while (job := self._next_job()) is not None:
+            value: Any = None
+            error: ItemError | None = WorkerDied("the call ended its thread")
+            try:
+                value, error = job.call(job.item, job.context), None
+            finally:  # a call that raises ends this thread; its future must not stay open
+                is_ours = self._leave(job, thread_ends=error is not None)
+                if is_ours and error is not None:
+                    job.future.set_exception(error)
+            if not is_ours:
+                return
+            job.future.set_result(value)
+
+    def _next_job(self) -> _Job | None:
+        with self._lock:
+            while True:
+                self._idle += 1
+                self._has_work.wait_for(lambda: self._waiting or self._closed)
+                self._idle -= 1
+                if not self._waiting:
+                    self._threads -= 1
+                    return None
+                job = self._waiting.popleft()
+                if job.future.set_running_or_notify_cancel():
+                    self._enter(job)
+                    return job
+
+    def _enter(self, job: _Job) -> None:
+        self._running.add(job)
+        if job.timeout_s > 0:
+            job.deadline = time.monotonic() + job.timeout_s
+            if not self._watching:
+                self._watching = True
+                threading.Thread(target=self._watch_deadlines, name="ingest-watch", daemon=True).start()
+            if job.deadline < self._watch_until:
+                self._watch.notify()
+
+    def _leave(self, job: _Job, *, thread_ends: bool) -> bool:
+        """True when the answer is still wanted; a given-up job's thread has already been replaced."""
+        with self._lock:
+            if job.lost:
+                self._abandoned -= 1
+                return False
+            self._running.discard(job)
+            if thread_ends:
+                self._threads -= 1
+                self._ensure_thread()
+            self._changed.notify_all()
+            return True
+
+    def _give_up(self, job: _Job) -> None:
+        job.lost = True
+        self._abandoned += 1
+        self._threads -= 1
+
+    def _watch_deadlines(self) -> None:
+        while True:
+            with self._lock:
+                if self._closed and not self._running:
+                    return
+                late = self._wait_for_late_jobs()
+            for job in late:
+                job.future.set_exception(timed_out(job.timeout_s))
+
+    def _wait_for_late_jobs(self) -> list[_Job]:
+        now = time.monotonic()
+        late = [job for job in self._running if job.deadline is not None and job.deadline <= now]
+        for job in late:
+            self._running.discard(job)
+            self._give_up(job)
+            self._ensure_thread()
+        if late:
+            self._changed.notify_all()
+            return late
+        deadlines = [job.deadline for job in self._running if job.deadline is not None]
+        self._watch_until = min(deadlines, default=math.inf)
+        self._watch.wait(self._watch_until - now if deadlines else None)
+        return []

@@ -1,0 +1,118 @@
+"""How many items at once: a pure choice from what the machine has, with its reason in words."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest_assets.model.options import StageOptions
+
+MIB = 1024 * 1024
+MAX_IO_WORKERS = 32
+IO_WORKERS_PER_CORE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What this process may use, containers' limits included."""
+
+    cores: int
+    available_mib: int
+
+
+def choose_workers(options: StageOptions, cores: int, available_mib: int) -> tuple[int, str]:
+    """The number asked for, or the number that fits; and why."""
+    if options.workers > 0:
+        return options.workers, f"{options.workers} as configured"
+    if options.policy == "gpu":
+        return 1, "1: one model at a time, which batches inside"
+    if options.policy == "io":
+        count = max(1, min(MAX_IO_WORKERS, IO_WORKERS_PER_CORE * cores))
+        return count, f"{count}: {IO_WORKERS_PER_CORE} per core on {cores} cores, at most {MAX_IO_WORKERS}"
+    fitting = available_mib // options.memory_per_worker_mib
+    count = max(1, min(cores, fitting))
+    return count, (
+        f"{count}: {cores} cores, and memory for {fitting} "
+        f"({available_mib} MiB available, {options.memory_per_worker_mib} MiB each)"
+    )
+
+
+def probe(cgroup: Path = Path("/sys/fs/cgroup")) -> Machine:
+    """Cores by affinity and quota, memory by what is available and what the control groups still allow."""
+    import psutil
+
+    limits = [_v2_limits(folder) for folder in _v2_groups(cgroup)] + [_v1_limits(cgroup)]
+    cores = [_affinity(), *(limit.cores for limit in limits if limit.cores is not None)]
+    available = [psutil.virtual_memory().available // MIB]
+    available += [limit.available_mib for limit in limits if limit.available_mib is not None]
+    return Machine(cores=max(1, min(cores)), available_mib=min(available))
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _v2_groups(root: Path) -> list[Path]:
+    """This process's control group and those above it; inside a container usually only the root."""
+    own = [word[3:].lstrip("/") for word in _words(Path("/proc/self/cgroup")) if word.startswith("0::")]
+    leaf = root / own[0] if own else root
+    return [folder for folder in (leaf, *leaf.parents) if folder.is_relative_to(root)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    cores: int | None
+    available_mib: int | None
+
+
+def _v2_limits(folder: Path) -> _Limits:
+    quota = [_number(word) for word in _words(folder / "cpu.max")] or [None]
+    return _limits(
+        quota=quota[0],
+        period=quota[-1],
+        limit=_number_in(folder / "memory.max"),
+        used=_number_in(folder / "memory.current"),
+        cache=_stat(folder / "memory.stat", "inactive_file"),
+    )
+
+
+def _v1_limits(root: Path) -> _Limits:
+    return _limits(
+        quota=_number_in(root / "cpu" / "cpu.cfs_quota_us"),
+        period=_number_in(root / "cpu" / "cpu.cfs_period_us"),
+        limit=_number_in(root / "memory" / "memory.limit_in_bytes"),
+        used=_number_in(root / "memory" / "memory.usage_in_bytes"),
+        cache=_stat(root / "memory" / "memory.stat", "total_inactive_file"),
+    )
+
+
+def _limits(
+    quota: int | None, period: int | None, limit: int | None, used: int | None, cache: int
+) -> _Limits:
+    """File cache that can be dropped does not count as use."""
+    cores = max(1, quota // period) if quota and period else None
+    left = max(0, limit - used + cache) // MIB if limit is not None and used is not None else None
+    return _Limits(cores, left)
+
+
+def _stat(path: Path, name: str) -> int:
+    words = _words(path)
+    return int(words[words.index(name) + 1]) if name in words else 0
+
+
+def _number_in(path: Path) -> int | None:
+    words = _words(path)
+    return _number(words[0]) if words else None
+
+
+def _number(word: str) -> int | None:
+    """`max` and `-1` mean no limit."""
+    return int(word) if word.isdigit() else None
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []

@@ -1,0 +1,23 @@
+"""Whether and how often: everything around an item, and nothing about what an item is."""
+
+from ingest_assets.runner.clock import Clock, SystemClock
+from ingest_assets.runner.hooks import NO_HOOKS, QuietHooks
+from ingest_assets.runner.manifest import Manifest, ManifestRow, read_manifest
+from ingest_assets.runner.progress import BarProgress, LogProgress, NoProgress
+from ingest_assets.runner.quarantine import Quarantine
+from ingest_assets.runner.run import run_stage
+
+__all__ = [
+    "NO_HOOKS",
+    "BarProgress",
+    "Clock",
+    "LogProgress",
+    "Manifest",
+    "ManifestRow",
+    "NoProgress",
+    "Quarantine",
+    "QuietHooks",
+    "SystemClock",
+    "read_manifest",
+    "run_stage",
+]

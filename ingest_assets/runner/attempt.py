@@ -1,0 +1,133 @@
+"""One attempt at one item, made where the item runs; and the one place that catches whatever others raise."""
+
+import functools
+import json
+import pickle
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ingest_assets.model.errors import ContractBroken, StageError
+from ingest_assets.model.items import ItemContext, Result, WorkItem
+from ingest_assets.model.ports import Worker
+
+T = TypeVar("T")
+MAX_MESSAGE_CHARS = 4000
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def caught(
+    call: Callable[[], T], kinds: tuple[type[BaseException], ...] = (Exception,)
+) -> tuple[T | None, BaseException | None]:
+    """The call's value, or what it raised. Interrupts are not `Exception`s and pass."""
+    try:
+        return call(), None
+    except kinds as error:  # a stage or a hook is foreign code: what it raises must not end the run
+        return None, error
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one attempt came to. Plain values only: errors that do not pickle are already records here."""
+
+    result: Result | None
+    error: StageError | None
+    started_epoch_s: float
+    ended_epoch_s: float
+    cpu_s: float = 0.0
+
+
+def attempt(worker: Worker, item: WorkItem, context: ItemContext, *, stage: str) -> Attempt:
+    """Run the worker once. Never raises for an `Exception` or a `sys.exit` of the worker."""
+    is_alone = threading.current_thread() is threading.main_thread()
+    cpu_clock = time.process_time if is_alone else time.thread_time
+    started, cpu = time.time(), cpu_clock()
+    result, error = caught(lambda: _checked(worker(item, context)), (Exception, SystemExit))
+    failure = None if error is None else described(error, stage=stage, item_id=item.item_id)
+    return Attempt(result, failure, started, time.time(), cpu_clock() - cpu)
+
+
+@dataclass(frozen=True)
+class Attempting:
+    """The call a backend makes.
+
+    It crosses to another process with its worker still pickled, so that a worker whose modules do not import
+    there fails as an item does, with the import's own message.
+    """
+
+    stage: str
+    worker: Worker
+    timeout_s: float = 0.0
+
+    def __call__(self, item: WorkItem, context: ItemContext) -> Attempt:
+        """Make the attempt, with its deadline counted from now."""
+        if self.timeout_s > 0:
+            context = replace(context, deadline_epoch_s=time.time() + self.timeout_s)
+        return attempt(self.worker, item, context, stage=self.stage)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Attempting, (self.stage, self._frozen, self.timeout_s)
+
+    @functools.cached_property
+    def _frozen(self) -> "FrozenWorker":
+        return FrozenWorker(pickle.dumps(self.worker))
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenWorker:
+    """A pickled worker that thaws at its first item and stays warm for the next ones."""
+
+    blob: bytes
+
+    def __call__(self, item: WorkItem, context: ItemContext) -> Result:
+        """Run the worker that is inside."""
+        return _thawed(self.blob)(item, context)
+
+
+@functools.lru_cache(maxsize=8)
+def _thawed(blob: bytes) -> Worker:
+    worker: Worker = pickle.loads(blob)
+    return worker
+
+
+def described(error: BaseException, *, stage: str, item_id: str) -> StageError:
+    """The error as a record that pickles, is JSON, and reads the same on every run."""
+    record, problem = caught(lambda: StageError.of(error, stage=stage, item_id=item_id))
+    if record is None:
+        record, _ = caught(lambda: _plain(error, stage, item_id))
+    if record is None:
+        record = _plain(
+            RuntimeError(f"{type(error).__name__}, whose text raised {problem!r}"), stage, item_id
+        )
+    detail, _ = caught(lambda: json.loads(json.dumps(record.detail, default=repr, sort_keys=True)))
+    return record.model_copy(update={"message": _text(record.message), "detail": detail or {}})
+
+
+def _plain(error: BaseException, stage: str, item_id: str) -> StageError:
+    """For messages and ids that are not Unicode text, such as undecodable file names."""
+    return StageError(
+        stage=stage,
+        item_id=_text(item_id),
+        category=getattr(error, "category", "unknown"),
+        code=getattr(error, "code", "E_UNKNOWN"),
+        message=_text(str(error)),
+        retryable=getattr(error, "retryable", False),
+    )
+
+
+def _text(message: str) -> str:
+    printable = message.encode("utf-8", "backslashreplace").decode("utf-8")
+    return _ADDRESS.sub("", printable)[:MAX_MESSAGE_CHARS]
+
+
+def _checked(result: object) -> Result:
+    """Results must be able to cross processes, also when this time they do not have to."""
+    if not isinstance(result, Result):
+        raise ContractBroken(f"the worker returned {type(result).__name__}, not a Result")
+    _, error = caught(lambda: pickle.loads(pickle.dumps(result)))
+    if error is not None:
+        raise ContractBroken(f"the worker's result does not pickle: {type(error).__name__}: {error}")
+    return result

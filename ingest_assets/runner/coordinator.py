@@ -1,0 +1,185 @@
+"""The loop of a running stage: take from the plan, submit, wait, settle; stop early when told to."""
+
+import queue
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from ingest_assets.model.errors import QuarantineFailed, SubmitFailed
+from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
+from ingest_assets.runner.budget import reason_to_stop, too_many_abandoned
+from ingest_assets.runner.records import attempt_of
+from ingest_assets.runner.reporter import Reporter
+from ingest_assets.runner.retry import backoff_s, should_retry
+from ingest_assets.runner.setup import Setup
+from ingest_assets.runner.tally import Tally
+from ingest_assets.runner.tickets import ReadyQueue, RetryQueue, Ticket
+from ingest_assets.runner.verdicts import verdict_of
+
+PLAN_ITEMS_PER_TURN = 1000
+
+
+class Coordinator:
+    """One stage run, in the caller's thread. What it holds is bounded by `max_queue` and the workers."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._items = iter(setup.plan.items)
+        self._plan_has_more = True
+        self._options = setup.options
+        self._backend = setup.backend
+        self._quarantine = setup.quarantine if setup.options.force else None
+        self._clock = setup.clock
+        self._rng = setup.rng
+        self._call = Attempting(setup.stage, setup.worker, setup.options.per_item_timeout_s)
+        self._tally = Tally(setup.rng)
+        self._reporter = Reporter(setup, self._tally)
+        self._open: dict[int, Ticket] = {}
+        self._ready = ReadyQueue(setup.options.schedule)
+        self._retrying = RetryQueue()
+        self._in_flight: dict[Future[Any], Ticket] = {}
+        self._arrivals: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+
+    def run(self) -> StageOutcome:
+        """Run to the end, to a reason to stop, or to an interrupt."""
+        try:
+            self._reporter.start()
+            while self._tally.cancelled_reason is None and self._has_more_to_do():
+                self._turn()
+            if self._tally.cancelled_reason is not None:
+                self._stop(self._options.grace_s)
+        except BaseException as error:
+            self._tally.cancelled_reason = f"interrupted by {type(error).__name__}"
+            self._stop(0)
+            raise
+        finally:
+            try:
+                self._backend.close(0)
+            finally:
+                outcome = self._reporter.finish(list(self._open.values()))
+        return outcome
+
+    def _has_more_to_do(self) -> bool:
+        return self._plan_has_more or bool(self._open)
+
+    def _turn(self) -> None:
+        self._take_from_plan()
+        for ticket in self._retrying.due(self._clock.monotonic_s()):
+            self._make_ready(ticket)
+        self._submit_ready()
+        self._settle_arrivals(self._seconds_to_wait())
+        self._check_budget()
+        self._reporter.report_progress()
+
+    def _take_from_plan(self) -> None:
+        """A bounded bite, so that a long row of skipped items does not keep the workers waiting."""
+        for _ in range(PLAN_ITEMS_PER_TURN):
+            if not self._wants_more():
+                return
+            item = next(self._items, None)
+            if item is None:
+                self._plan_has_more = False
+                return
+            verdict = verdict_of(item, self._options)
+            if verdict == "run":
+                self._schedule(item)
+            else:
+                self._tally.skipped += 1
+                self._tally.known_failures += verdict == "known_failure"
+
+    def _wants_more(self) -> bool:
+        return self._plan_has_more and len(self._ready) + len(self._retrying) < self._options.max_queue
+
+    def _schedule(self, item: WorkItem) -> None:
+        ticket = Ticket(item, plan_order=self._tally.scheduled)
+        self._tally.scheduled += 1
+        self._open[ticket.plan_order] = ticket
+        self._make_ready(ticket)
+
+    def _make_ready(self, ticket: Ticket) -> None:
+        ticket.waiting_since_epoch_s = self._clock.epoch_s()
+        self._ready.push(ticket)
+
+    def _submit_ready(self) -> None:
+        while self._ready and len(self._in_flight) < self._backend.workers:
+            ticket = self._ready.pop()
+            error = self._start(ticket)
+            if error is not None:
+                now = self._clock.epoch_s()
+                record = described(error, stage=self._call.stage, item_id=ticket.item.item_id)
+                self._settle(ticket, Attempt(None, record, now, now))
+                self._check_budget()
+            if self._tally.cancelled_reason is not None:
+                return
+
+    def _start(self, ticket: Ticket) -> BaseException | None:
+        """Begin an attempt, or say why it cannot begin."""
+        if ticket.attempt_no == 1:
+            self._reporter.before_item(ticket.item)
+            if self._quarantine is not None and (error := self._move_outputs(ticket.item, self._quarantine)):
+                return error
+        context = ItemContext(attempt_no=ticket.attempt_no, workers=self._backend.workers)
+        ticket.submitted_epoch_s = self._clock.epoch_s()
+        timeout_s = self._options.per_item_timeout_s
+        future, error = caught(lambda: self._backend.submit(self._call, ticket.item, context, timeout_s))
+        if isinstance(error, SubmitFailed):
+            return error
+        if future is None:
+            return SubmitFailed(f"the item was not taken: {type(error).__name__}: {error}")
+        self._tally.retries += ticket.attempt_no > 1
+        self._in_flight[future] = ticket
+        future.add_done_callback(self._arrivals.put)
+        return None
+
+    @staticmethod
+    def _move_outputs(item: WorkItem, quarantine: Callable[[WorkItem], None]) -> BaseException | None:
+        _, error = caught(lambda: quarantine(item))
+        if error is None:
+            return None
+        return QuarantineFailed(f"what the item would overwrite could not be moved away: {error}")
+
+    def _seconds_to_wait(self) -> float:
+        if self._wants_more() or (not self._in_flight and not self._retrying):
+            return 0.0
+        interval_s = self._options.diagnostics_interval_s
+        due_s = self._retrying.next_due_s()
+        return interval_s if due_s is None else min(interval_s, max(0.0, due_s - self._clock.monotonic_s()))
+
+    def _settle_arrivals(self, timeout_s: float) -> None:
+        """Wait for the first, then take what else is there."""
+        future = self._clock.wait(self._arrivals, timeout_s)
+        while future is not None:
+            ticket = self._in_flight.pop(future)
+            attempt = attempt_of(future, ticket, stage=self._call.stage, now_epoch_s=self._clock.epoch_s())
+            if attempt is not None:  # a cancelled item stays open, and is counted as cancelled at the end
+                self._settle(ticket, attempt)
+            future = self._clock.wait(self._arrivals, 0)
+
+    def _settle(self, ticket: Ticket, attempt: Attempt) -> None:
+        self._reporter.record(ticket, attempt)
+        error = attempt.error
+        if error is not None and should_retry(error, ticket.attempt_no, self._options):
+            due_s = self._clock.monotonic_s() + backoff_s(ticket.attempt_no, self._options, self._rng)
+            ticket.attempt_no += 1
+            self._retrying.push(due_s, ticket)
+            return
+        del self._open[ticket.plan_order]
+        if attempt.result is not None:
+            self._tally.succeed(attempt.result)
+        elif error is not None:
+            self._tally.fail(ticket.plan_order, error)
+        self._reporter.after_item(ticket.item, attempt)
+
+    def _check_budget(self) -> None:
+        options, tally = self._options, self._tally
+        reason = reason_to_stop(options, tally.succeeded, tally.failed) or too_many_abandoned(
+            self._backend.abandoned, self._backend.workers, options.per_item_timeout_s
+        )
+        if reason is not None and tally.cancelled_reason is None:
+            tally.cancelled_reason = reason
+
+    def _stop(self, grace_s: float) -> None:
+        """Start nothing more; what finishes within the grace time counts, the rest is cancelled."""
+        self._backend.close(grace_s)
+        self._settle_arrivals(0)

@@ -1,0 +1,108 @@
+"""The ledger of attempts: append-only JSON lines, one per attempt, whole lines whoever else writes."""
+
+import fcntl
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+_log = logging.getLogger(__name__)
+
+RowStatus = Literal["done", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRow:
+    """One attempt. `error` is a `StageError` as plain values; a retried item has one row per attempt."""
+
+    stage: str
+    item_id: str
+    status: RowStatus
+    attempt_no: int
+    run_id: str
+    fingerprint: str
+    cfg_hash: str
+    finished_at: str
+    outputs: tuple[str, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+
+    def as_line(self) -> bytes:
+        """ASCII JSON, so that no item id can break a line or an encoding."""
+        row = {name: getattr(self, name) for name in _NAMES if name != "error" or self.error is not None}
+        return json.dumps(row, separators=(",", ":"), default=repr).encode("ascii") + b"\n"
+
+
+_NAMES = tuple(each.name for each in fields(ManifestRow))
+
+
+class Manifest:
+    """Appends rows to a file that the first row makes. Rows survive the process, not always a power cut."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+        self._lock = threading.Lock()
+
+    def append(self, row: ManifestRow) -> None:
+        """One write under a file lock, so that rows of several processes never mix."""
+        line = row.as_line()
+        with self._lock:
+            file = self._opened()
+            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                while line:
+                    line = line[os.write(file, line) :]
+            finally:
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """A later row opens the file again."""
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+
+    def _opened(self) -> int:
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._end_torn_line(self._file)
+        return self._file
+
+    @staticmethod
+    def _end_torn_line(file: int) -> None:
+        """A line that a crash cut off must not swallow the next row."""
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            size = os.fstat(file).st_size
+            if size and os.pread(file, 1, size - 1) != b"\n":
+                os.write(file, b"\n")
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def read_manifest(path: Path) -> Iterator[ManifestRow]:
+    """Every whole row, in order; no file, no rows. Torn lines and keys of later versions are left out."""
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            row = _parsed(line)
+            if row is not None:
+                yield row
+            elif line.strip():
+                _log.warning("%s, line %d is not a whole row and is left out.", path, number)
+
+
+def _parsed(line: bytes) -> ManifestRow | None:
+    try:
+        values = {key: value for key, value in json.loads(line).items() if key in _NAMES}
+        return ManifestRow(**{**values, "outputs": tuple(values.get("outputs", ()))})
+    except (ValueError, TypeError, AttributeError):
+        return None

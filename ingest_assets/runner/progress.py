@@ -1,0 +1,135 @@
+"""How far a stage is: a line in a log, a live bar on a terminal, or nothing."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ingest_assets.model.outcomes import StageOutcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+
+def progress_line(
+    stage: str, total: int | None, done: int, succeeded: int, skipped: int, failed: int, elapsed_s: float
+) -> str:
+    """`doctags 120/500 | 110 done, 8 skipped, 2 failed | 3.4 items/s | ETA 1:52`."""
+    rate = (succeeded + failed) / elapsed_s if elapsed_s > 0 else 0.0
+    parts = [
+        f"{stage} {done}" if total is None else f"{stage} {done}/{total}",
+        f"{succeeded} done, {skipped} skipped, {failed} failed",
+        f"{rate:.1f} items/s",
+    ]
+    if total is not None and rate > 0 and done < total:
+        parts.append(f"ETA {as_clock((total - done) / rate)}")
+    return " | ".join(parts)
+
+
+def as_clock(seconds: float) -> str:
+    """`1:52`, or `1:01:52` from an hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class NoProgress:
+    """Says nothing."""
+
+    def start(self, stage: str, total: int | None) -> None:
+        """Nothing."""
+
+    def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None:
+        """Nothing."""
+
+    def finish(self, outcome: StageOutcome) -> None:
+        """Nothing."""
+
+
+class LogProgress:
+    """One line every `interval_s` at most, and one at the end."""
+
+    def __init__(
+        self,
+        log: Callable[[str], None],
+        interval_s: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log, self._interval_s, self._clock = log, interval_s, clock
+        self._stage = ""
+        self._total: int | None = None
+        self._started = self._last = 0.0
+
+    def start(self, stage: str, total: int | None) -> None:
+        """Remember the beginning."""
+        self._stage, self._total = stage, total
+        self._started = self._last = self._clock()
+
+    def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None:
+        """A line when it is time."""
+        now = self._clock()
+        if now - self._last >= self._interval_s:
+            self._last = now
+            elapsed_s = now - self._started
+            self._log(progress_line(self._stage, self._total, done, succeeded, skipped, failed, elapsed_s))
+
+    def finish(self, outcome: StageOutcome) -> None:
+        """What it came to."""
+        self._log(finish_line(outcome))
+
+
+class BarProgress:
+    """A live bar on standard error. Make it in the coordinator only; workers must not draw."""
+
+    def __init__(self, console: "Console | None" = None) -> None:
+        self._console = console
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def start(self, stage: str, total: int | None) -> None:
+        """Draw."""
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[counts]}"),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
+            console=self._console or Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task(stage, total=total, counts="")
+        self._bar.start()
+
+    def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None:
+        """Move the bar; the terminal is redrawn at its own pace."""
+        if self._bar is not None and self._task is not None:
+            counts = f"{succeeded} done, {skipped} skipped, {failed} failed"
+            self._bar.update(self._task, completed=done, counts=counts)
+
+    def finish(self, outcome: StageOutcome) -> None:
+        """Give the terminal back and leave one line."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar.console.print(finish_line(outcome), highlight=False, markup=False)
+            self._bar = None
+
+
+def finish_line(outcome: StageOutcome) -> str:
+    """`doctags: 110 done, 8 skipped, 2 failed in 0:35 | 3.4 items/s`, with the reason when it was stopped."""
+    counts = f"{outcome.succeeded} done, {outcome.skipped} skipped, {outcome.failed} failed"
+    if outcome.cancelled:
+        counts += f", {outcome.cancelled} cancelled"
+    line = f"{outcome.stage}: {counts} in {as_clock(outcome.wall_s)} | {outcome.items_per_s:.1f} items/s"
+    return f"{line} | {outcome.cancelled_reason}" if outcome.cancelled_reason else line

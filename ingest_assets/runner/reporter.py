@@ -1,0 +1,101 @@
+"""Everybody who is told about a stage: hooks, manifest, progress, log. None of them can make an item fail."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ingest_assets.model.items import WorkItem
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.runner.attempt import Attempt, caught
+from ingest_assets.runner.records import cancelled_row, exec_s, queue_s, row_of
+from ingest_assets.runner.setup import Setup
+from ingest_assets.runner.tally import Tally
+from ingest_assets.runner.tickets import Ticket
+
+PROGRESS_INTERVAL_S = 0.1
+_log = logging.getLogger("ingest_assets.runner")
+
+
+class Reporter:
+    """Tells everybody, and turns their exceptions into warnings of the outcome."""
+
+    def __init__(self, setup: Setup, tally: Tally) -> None:
+        self._setup, self._tally = setup, tally
+        self._stage, self._hooks, self._progress = setup.stage, setup.hooks, setup.progress
+        self._manifest, self._clock = setup.manifest, setup.clock
+        self._started_s = self._told_at_s = setup.clock.monotonic_s()
+
+    def start(self) -> None:
+        """Open hooks and progress."""
+        self._guard("the before_stage hook", lambda: self._hooks.before_stage(self._stage))
+        self._guard("the progress display", lambda: self._progress.start(self._stage, self._setup.plan.total))
+
+    def before_item(self, item: WorkItem) -> None:
+        """An item is about to start for the first time."""
+        self._guard(f"the before_item hook of {item.item_id}", lambda: self._hooks.before_item(item))
+
+    def after_item(self, item: WorkItem, attempt: Attempt) -> None:
+        """An item succeeded or failed for good."""
+        if attempt.result is not None:
+            for warning in attempt.result.warnings:
+                self._tally.warn(f"{item.item_id}: {warning}")
+        self._guard(
+            f"the after_item hook of {item.item_id}",
+            lambda: self._hooks.after_item(item, attempt.result, attempt.error),
+        )
+
+    def record(self, ticket: Ticket, attempt: Attempt) -> None:
+        """One attempt ended: times and the manifest's row."""
+        self._tally.queue_s.add(queue_s(ticket, attempt))
+        self._tally.exec_s.add(exec_s(attempt))
+        self._tally.cpu_s += attempt.cpu_s
+        if (manifest := self._manifest) is not None:
+            row = row_of(ticket, attempt, stage=self._stage, run_id=self._setup.run_id)
+            self._guard("the manifest", lambda: manifest.append(row))
+
+    def report_progress(self) -> None:
+        """At most ten times a second, however fast the items are."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._told_at_s >= PROGRESS_INTERVAL_S:
+            self._told_at_s = now_s
+            self._tell_progress()
+
+    def finish(self, unfinished: Sequence[Ticket]) -> StageOutcome:
+        """Record what was cancelled, then close everything; called on every way out."""
+        for ticket in unfinished:
+            self._record_cancelled(ticket)
+        if self._manifest is not None:
+            self._guard("the manifest", self._manifest.close)
+        self._tell_progress()
+        self._guard("the progress display", lambda: self._progress.finish(self._outcome()))
+        self._guard("the after_stage hook", lambda: self._hooks.after_stage(self._outcome()))
+        return self._outcome()
+
+    def _record_cancelled(self, ticket: Ticket) -> None:
+        if (manifest := self._manifest) is None:
+            return
+        reason, now = self._tally.cancelled_reason or "cancelled", self._clock.epoch_s()
+        row = cancelled_row(ticket, reason, stage=self._stage, run_id=self._setup.run_id, now_epoch_s=now)
+        self._guard("the manifest", lambda: manifest.append(row))
+
+    def _tell_progress(self) -> None:
+        tally = self._tally
+        self._guard(
+            "the progress display",
+            lambda: self._progress.update(tally.done, tally.succeeded, tally.skipped, tally.failed),
+        )
+
+    def _outcome(self) -> StageOutcome:
+        return self._tally.outcome(
+            stage=self._stage,
+            policy=self._setup.options.policy,
+            workers=self._setup.backend.workers,
+            workers_reason=self._setup.workers_reason,
+            wall_s=self._clock.monotonic_s() - self._started_s,
+        )
+
+    def _guard(self, who: str, call: Callable[[], None]) -> None:
+        _, error = caught(call)
+        if error is not None:
+            text = f"{who} raised {type(error).__name__}: {error}"
+            _log.warning("%s: %s", self._stage, text)
+            self._tally.warn(text)

@@ -1,0 +1,303 @@
+"""What only processes promise: they can die, be killed, and never outlive the coordinator."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ingest_assets.backends import ProcessBackend
+from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.runner import run_stage
+from ingest_tests.runner.fakes import plan_of
+from ingest_tests.runner.workers import Unimportable, by_name
+
+
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        ("kill", "the worker process died (signal SIGKILL)"),
+        ("crash", "the worker process died (signal SIGSEGV)"),
+        ("exit0", "the worker process died (exit code 0)"),
+        ("exit7", "the worker process died (exit code 7)"),
+        ("close", "the worker process died (exit code 0)"),
+    ],
+)
+def test_a_dying_worker_costs_its_own_item(deed, words):
+    """A segfault, the out-of-memory killer, a library that exits, an item that closes our pipe."""
+    outcome = run_stage(plan_of("ok", deed, "ok", "ok"), by_name, StageOptions(), backend=ProcessBackend(2))
+
+    assert (outcome.succeeded, outcome.failed) == (3, 1)
+    (error,) = outcome.errors
+    assert (error.category, error.code, error.retryable) == ("runtime", "E_WORKER_DIED", True)
+    assert error.message == words
+
+
+def test_many_deaths_cost_exactly_their_items():
+    """Sixty items of which five kill their process."""
+    names = ["kill" if number % 12 == 5 else "ok" for number in range(60)]
+    outcome = run_stage(plan_of(*names), by_name, StageOptions(), backend=ProcessBackend(2))
+
+    assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (55, 5, 0)
+    assert {error.code for error in outcome.errors} == {"E_WORKER_DIED"}
+    assert [error.item_id for error in outcome.errors] == [f"kill-{n}" for n in range(5, 60, 12)]
+
+
+def test_items_stuck_in_c_are_killed_at_their_limit_and_at_once():
+    """Signals blocked, interpreter locked: four of them, two at a time, and the good ones finish."""
+    plan = plan_of(*["ok"] * 10, *["stuck"] * 4, *["ok"] * 10)
+    outcome = run_stage(plan, by_name, StageOptions(per_item_timeout_s=1), backend=ProcessBackend(2))
+
+    assert (outcome.succeeded, outcome.failed) == (20, 4)
+    assert {error.code for error in outcome.errors} == {"E_TIMEOUT"}
+    assert outcome.wall_s < 15
+
+
+def test_a_worker_killed_while_idle_costs_nothing():
+    """The out-of-memory killer may strike between two items."""
+    backend = ProcessBackend(1)
+    try:
+        first = backend.submit(by_name, WorkItem("pid-1", "f"), ItemContext(), 0).result(timeout=30)
+        os.kill(first.counts["pid"], signal.SIGKILL)
+        second = backend.submit(by_name, WorkItem("pid-2", "f"), ItemContext(), 0).result(timeout=30)
+    finally:
+        backend.close(0)
+
+    assert second.counts["pid"] != first.counts["pid"]
+
+
+def test_workers_stay_warm_until_their_number_of_items():
+    """One process for all, or a fresh one after every two."""
+    warm = _pids(ProcessBackend(1), items=4)
+    replaced = _pids(ProcessBackend(1, max_items_per_worker=2), items=4)
+
+    assert len(set(warm)) == 1
+    assert replaced[0] == replaced[1] != replaced[2] == replaced[3]
+
+
+def test_spawned_processes_keep_the_same_promises():
+    """Where there is no fork server."""
+    backend = ProcessBackend(1, start_method="spawn")
+    outcome = run_stage(plan_of("ok", "kill", "ok"), by_name, StageOptions(), backend=backend)
+
+    assert (outcome.succeeded, outcome.failed) == (2, 1)
+
+
+def test_an_item_that_forks_answers_once():
+    """Both copies come back from the worker; one of them is ours."""
+    outcome = run_stage(plan_of(*["fork"] * 3, "ok"), by_name, StageOptions(), backend=ProcessBackend(1))
+
+    assert (outcome.succeeded, outcome.failed) == (4, 0)
+
+
+def test_a_worker_that_does_not_import_over_there_fails_as_an_item():
+    """The message is the import's own, and the process lives on."""
+    outcome = run_stage(plan_of("ok", "ok"), Unimportable(), StageOptions(), backend=ProcessBackend(1))
+
+    assert outcome.failed == 2
+    assert outcome.errors[0].message == "ImportError: libGL.so.1: cannot open shared object file"
+
+
+def test_an_item_that_does_not_pickle_fails_alone():
+    """It never reaches a process."""
+    plan = plan_of("ok", meta={"lambda": lambda: None})
+    outcome = run_stage(plan, by_name, StageOptions(), backend=ProcessBackend(1))
+
+    assert [error.code for error in outcome.errors] == ["E_EXECUTION_SUBMIT"]
+
+
+def test_what_workers_print_goes_to_standard_error(capfd):
+    """Standard output belongs to `--json`."""
+    run_stage(plan_of("print"), by_name, StageOptions(), backend=ProcessBackend(1, start_method="spawn"))
+
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "a worker prints\nand its libraries too\n" in captured.err
+
+
+def test_closing_leaves_no_process_behind():
+    """Idle, busy and stuck ones alike."""
+    run_stage(plan_of("ok"), by_name, StageOptions(), backend=ProcessBackend(1))  # the fork server stays
+    before = set(_children())
+    backend = ProcessBackend(3)
+    futures = [backend.submit(by_name, WorkItem(name, "f"), ItemContext(), 0) for name in _MIXED]
+    futures[0].result(timeout=30)
+    time.sleep(0.5)
+    during = set(_children()) - before
+    backend.close(0)
+
+    assert len(during) == 3
+    assert not [child for child in during if _is_running(child.pid)]
+
+
+def test_a_preloaded_module_that_does_not_exist_is_no_reason_to_stop():
+    """The item that needs it will say so."""
+    backend = ProcessBackend(1, preload=["no_such_module_anywhere", "json"])
+    assert run_stage(plan_of("ok"), by_name, StageOptions(), backend=backend).succeeded == 1
+
+
+def test_workers_see_the_environment_as_it_is_now(monkeypatch):
+    """The fork server was started by an earlier test."""
+    run_stage(plan_of("ok"), by_name, StageOptions(), backend=ProcessBackend(1))
+    monkeypatch.setenv("INGEST_TEST_VALUE", "42")
+
+    outcome = run_stage(plan_of("env"), by_name, StageOptions(), backend=ProcessBackend(1))
+    assert outcome.counts == {"value": 42}
+
+
+def test_a_fork_of_a_process_that_had_a_fork_server_still_runs_stages(tmp_path):
+    """Run workers of an orchestrator are forked from whatever was there."""
+    path = tmp_path / "forks.py"
+    path.write_text(_FORKING, encoding="utf-8")
+    ran = subprocess.run([sys.executable, path], env=_env(), timeout=60, capture_output=True)
+    assert ran.returncode == 0, ran.stderr.decode()
+
+
+def test_what_an_item_started_is_killed_with_it(tmp_path):
+    """A converter that was called as a program does not outlive its item's limit."""
+    note = tmp_path / "pid"
+    plan = plan_of("start", meta={"note": str(note)})
+    outcome = run_stage(plan, by_name, StageOptions(per_item_timeout_s=1), backend=ProcessBackend(1))
+
+    assert [error.code for error in outcome.errors] == ["E_TIMEOUT"]
+    assert _all_gone([int(note.read_text())], within_s=10)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_no_worker_outlives_a_killed_coordinator(tmp_path, how):
+    """Busy workers, one of them with the interpreter locked, are gone soon after their coordinator."""
+    coordinator = _start_coordinator(tmp_path)
+    try:
+        workers = _wait_for_workers(tmp_path, 2)
+        coordinator.send_signal(how)
+        coordinator.wait(timeout=30)
+        assert _all_gone(workers, within_s=15)
+    finally:
+        coordinator.kill()
+
+
+def test_ctrl_c_in_the_terminal_reaches_the_coordinator_only(tmp_path):
+    """The terminal signals the whole group; the coordinator stops its workers and ends."""
+    coordinator = _start_coordinator(tmp_path)
+    try:
+        workers = _wait_for_workers(tmp_path, 2)
+        os.killpg(coordinator.pid, signal.SIGINT)
+        _, errors = coordinator.communicate(timeout=30)
+        assert b"KeyboardInterrupt" in errors
+        assert _all_gone(workers, within_s=15)
+    finally:
+        coordinator.kill()
+
+
+def test_a_coordinator_that_forgets_to_close_still_ends(tmp_path):
+    """The end of the interpreter stops the processes."""
+    script = (
+        "from ingest_assets.backends import ProcessBackend\n"
+        "from ingest_assets.model.items import ItemContext, WorkItem\n"
+        "from ingest_tests.runner.workers import by_name\n"
+        "if __name__ == '__main__':\n"
+        "    backend = ProcessBackend(2)\n"
+        "    backend.submit(by_name, WorkItem('sleep-1', 'f'), ItemContext(), 0)\n"
+        "    backend.submit(by_name, WorkItem('ok-2', 'f'), ItemContext(), 0).result()\n"
+    )
+    path = tmp_path / "forgets.py"
+    path.write_text(script, encoding="utf-8")
+    assert subprocess.run([sys.executable, path], env=_env(), timeout=30).returncode == 0
+
+
+_MIXED = ("ok-1", "sleep-2", "stuck-3")
+
+_FORKING = """
+import os
+import sys
+from ingest_assets.backends import ProcessBackend
+from ingest_assets.model.options import StageOptions
+from ingest_assets.runner import run_stage
+from ingest_tests.runner.fakes import plan_of
+from ingest_tests.runner.workers import by_name
+
+def run():
+    return run_stage(plan_of("ok", "kill", "ok"), by_name, StageOptions(), backend=ProcessBackend(2))
+
+if __name__ == "__main__":
+    assert run().succeeded == 2
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if run().succeeded == 2 else 1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert run().succeeded == 2
+    sys.exit(code)
+"""
+
+_COORDINATOR = """
+import sys
+from pathlib import Path
+from ingest_assets.backends import ProcessBackend
+from ingest_assets.model.items import ItemContext, Plan, Result, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.runner import Manifest, run_stage
+from ingest_tests.runner.workers import announced
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    names = ("sleep-0", "stuck-1", "ok-2")
+    items = [WorkItem(name, "f", output_paths=(str(folder / name),)) for name in names]
+    manifest = Manifest(folder / "manifest.jsonl")
+    run_stage(Plan("stage", items), announced, StageOptions(), backend=ProcessBackend(2), manifest=manifest)
+"""
+
+
+def _start_coordinator(folder: Path) -> subprocess.Popen[bytes]:
+    script = folder / "coordinator.py"
+    script.write_text(_COORDINATOR, encoding="utf-8")
+    return subprocess.Popen(
+        [sys.executable, script, folder], env=_env(), stderr=subprocess.PIPE, start_new_session=True
+    )
+
+
+def _env() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def _wait_for_workers(folder: Path, count: int) -> list[int]:
+    give_up = time.monotonic() + 30
+    while time.monotonic() < give_up:
+        pids = [int(text) for path in folder.glob("*.started") if (text := path.read_text())]
+        if len(pids) == count:
+            return pids
+        time.sleep(0.05)
+    raise AssertionError("the workers did not start")
+
+
+def _all_gone(pids: list[int], within_s: float) -> bool:
+    give_up = time.monotonic() + within_s
+    while any(_is_running(pid) for pid in pids):
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _pids(backend: ProcessBackend, items: int) -> list[int]:
+    try:
+        item = WorkItem("pid-1", "f")
+        futures = [backend.submit(by_name, item, ItemContext(), 0) for _ in range(items)]
+        return [future.result(timeout=30).counts["pid"] for future in futures]
+    finally:
+        backend.close(0)
+
+
+def _children() -> list[psutil.Process]:
+    return [p for p in psutil.Process().children(recursive=True) if p.is_running() and _is_running(p.pid)]

@@ -1,0 +1,68 @@
+"""How many workers: a pure choice with its reason."""
+
+import pytest
+
+from ingest_assets.backends import choose_workers, local_backend, probe
+from ingest_assets.backends.local import ProcessBackend, ThreadBackend
+from ingest_assets.model.options import StageOptions
+
+
+@pytest.mark.parametrize(
+    ("options", "cores", "available_mib", "expected"),
+    [
+        (StageOptions(policy="cpu", workers=7), 2, 100, (7, "7 as configured")),
+        (
+            StageOptions(policy="cpu", memory_per_worker_mib=2048),
+            8,
+            10_000,
+            (4, "4: 8 cores, and memory for 4 (10000 MiB available, 2048 MiB each)"),
+        ),
+        (
+            StageOptions(policy="cpu", memory_per_worker_mib=2048),
+            8,
+            100,
+            (1, "1: 8 cores, and memory for 0 (100 MiB available, 2048 MiB each)"),
+        ),
+        (StageOptions(policy="io"), 2, 100, (8, "8: 4 per core on 2 cores, at most 32")),
+        (StageOptions(policy="io"), 64, 100, (32, "32: 4 per core on 64 cores, at most 32")),
+        (StageOptions(policy="gpu"), 64, 100, (1, "1: one model at a time, which batches inside")),
+    ],
+)
+def test_the_number_of_workers_fits_the_machine_and_says_why(options, cores, available_mib, expected):
+    """The reason is logged with every run."""
+    assert choose_workers(options, cores, available_mib) == expected
+
+
+def test_the_probe_finds_a_machine():
+    """At least one core, and some memory."""
+    machine = probe()
+    assert machine.cores >= 1
+    assert machine.available_mib > 0
+
+
+def test_the_probe_respects_a_container(tmp_path):
+    """Limits of control groups, version 2: droppable file cache is not use."""
+    (tmp_path / "cpu.max").write_text("100000 100000\n")
+    (tmp_path / "memory.max").write_text(f"{64 * 2**20}\n")
+    (tmp_path / "memory.current").write_text(f"{48 * 2**20}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {8 * 2**20}\n")
+
+    machine = probe(tmp_path)
+    assert (machine.cores, machine.available_mib) == (1, 24)
+
+
+def test_the_probe_reads_no_limit_as_none(tmp_path):
+    """`max` and -1 mean that the machine decides."""
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
+
+    assert probe(tmp_path).cores == probe(tmp_path / "nowhere").cores
+
+
+def test_policies_choose_their_backend():
+    """Only processes can be killed; only threads share a model."""
+    assert isinstance(local_backend("cpu", 1), ProcessBackend)
+    assert isinstance(local_backend("io", 1), ThreadBackend)
+    assert isinstance(local_backend("gpu", 1), ThreadBackend)

@@ -1,0 +1,1 @@
+"""Whether and how often items run."""

@@ -1,0 +1,102 @@
+"""Plans, clocks and listeners for tests."""
+
+import queue
+from collections.abc import Iterable
+from typing import Any
+
+from ingest_assets.model.errors import StageError
+from ingest_assets.model.items import Plan, Record, Result, WorkItem
+from ingest_assets.model.outcomes import StageOutcome
+
+
+def plan_of(*names: str, **fields: Any) -> Plan:
+    """A plan of fresh items, numbered so that ids are unique: `ok` becomes `ok-0`."""
+    items = [WorkItem(f"{name}-{number}", fingerprint="f", **fields) for number, name in enumerate(names)]
+    return Plan("stage", items, total=len(items))
+
+
+def plan_from(items: Iterable[WorkItem]) -> Plan:
+    """A plan that does not know its length."""
+    return Plan("stage", items)
+
+
+def satisfied(name: str) -> WorkItem:
+    """An item whose stored rows are current."""
+    return WorkItem(name, fingerprint="f", record=Record("f", 1))
+
+
+def known_to_fail(name: str, *, retryable: bool = False) -> WorkItem:
+    """An item that failed before."""
+    error = StageError(
+        stage="stage", item_id=name, category="input", code="E", message="broken", retryable=retryable
+    )
+    return WorkItem(name, fingerprint="f", known_failure=error)
+
+
+class FastClock:
+    """Waiting is instant: when nothing arrives, the time asked for has simply passed."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.waited: list[float] = []
+
+    def epoch_s(self) -> float:
+        """The same as the monotonic time."""
+        return self.now_s
+
+    def monotonic_s(self) -> float:
+        """Moves by waiting only."""
+        return self.now_s
+
+    def wait(self, arrivals: "queue.SimpleQueue[Any]", timeout_s: float | None) -> Any:
+        """Give real threads a moment, then let the time pass."""
+        try:
+            return arrivals.get(timeout=0.05) if timeout_s else arrivals.get_nowait()
+        except queue.Empty:
+            if timeout_s:
+                self.waited.append(timeout_s)
+                self.now_s += timeout_s
+            return None
+
+
+class Recording:
+    """Hooks and progress that remember, and raise when told to."""
+
+    def __init__(self, raising: Iterable[str] = ()) -> None:
+        self.calls: list[str] = []
+        self.outcomes: list[StageOutcome] = []
+        self._raising = set(raising)
+
+    def _remember(self, call: str, detail: str = "") -> None:
+        self.calls.append(f"{call} {detail}".strip())
+        if call in self._raising:
+            raise RuntimeError(f"{call} is broken")
+
+    def before_stage(self, stage: str) -> None:
+        """Remember."""
+        self._remember("before_stage")
+
+    def after_stage(self, outcome: StageOutcome) -> None:
+        """Remember."""
+        self.outcomes.append(outcome)
+        self._remember("after_stage")
+
+    def before_item(self, item: WorkItem) -> None:
+        """Remember."""
+        self._remember("before_item", item.item_id)
+
+    def after_item(self, item: WorkItem, result: Result | None, error: StageError | None) -> None:
+        """Remember."""
+        self._remember("after_item", f"{item.item_id} {'done' if error is None else error.code}")
+
+    def start(self, stage: str, total: int | None) -> None:
+        """Remember."""
+        self._remember("start")
+
+    def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None:
+        """Remember."""
+        self._remember("update", f"{done} {succeeded} {skipped} {failed}")
+
+    def finish(self, outcome: StageOutcome) -> None:
+        """Remember."""
+        self._remember("finish")

@@ -1,0 +1,105 @@
+"""`scheduled = succeeded + failed + cancelled`, whatever the plan and the options are."""
+
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest_assets.backends import ThreadBackend
+from ingest_assets.model.items import WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.runner import Manifest, read_manifest, run_stage
+from ingest_assets.runner.tally import Reservoir
+from ingest_tests.runner.fakes import Recording, known_to_fail, plan_from, satisfied
+from ingest_tests.runner.workers import by_name
+
+KINDS = ["ok", "ok", "fail", "missing", "mended", "unknown", "skip", "known"]
+
+plans = st.lists(st.sampled_from(KINDS), max_size=60)
+options = st.builds(
+    StageOptions,
+    retries=st.integers(0, 2),
+    retry_backoff_s=st.sampled_from([0.0, 0.001]),
+    error_budget=st.none() | st.integers(0, 5),
+    max_failed_share=st.none() | st.floats(0.05, 1),
+    cancel_on_first_failure=st.booleans(),
+    max_queue=st.integers(1, 10),
+    resume=st.booleans(),
+    force=st.booleans(),
+    schedule=st.sampled_from(["fifo", "sjf"]),
+    grace_s=st.sampled_from([0.0, 0.05]),
+)
+
+
+def item_of(number: int, kind: str) -> WorkItem:
+    """An item that behaves as its kind says when it runs."""
+    if kind == "skip":
+        return satisfied(f"ok-{number}")
+    if kind == "known":
+        return known_to_fail(f"fail-{number}")
+    return WorkItem(f"{kind}-{number}", "f", cost_hint=float(number * 7 % 5))
+
+
+@settings(max_examples=150, deadline=None)
+@given(plans, options, st.integers(1, 4))
+def test_the_numbers_add_up_and_everybody_agrees_on_them(kinds, stage_options, workers):
+    """The outcome, the manifest and the hooks tell the same story."""
+    hooks = Recording()
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = Manifest(Path(folder) / "manifest.jsonl")
+        outcome = run_stage(
+            plan_from(item_of(number, kind) for number, kind in enumerate(kinds)),
+            by_name,
+            stage_options,
+            hooks,
+            backend=ThreadBackend(workers),
+            manifest=manifest,
+            rng=random.Random(1),
+        )
+        last = {row.item_id: row.status for row in read_manifest(manifest.path)}
+
+    assert outcome.adds_up()
+    assert len(outcome.errors) == outcome.failed
+    assert Counter(last.values()) == Counter(
+        {"done": outcome.succeeded, "failed": outcome.failed, "cancelled": outcome.cancelled}
+    )
+    ended = [call for call in hooks.calls if call.startswith("after_item")]
+    assert len(ended) == outcome.succeeded + outcome.failed
+    assert outcome.rows == outcome.succeeded
+    if outcome.cancelled_reason is None:
+        assert outcome.cancelled == 0
+        assert outcome.scheduled + outcome.skipped == len(kinds)
+    if stage_options.error_budget is not None and outcome.failed > stage_options.error_budget:
+        assert outcome.cancelled_reason is not None
+    if stage_options.force or not stage_options.resume:
+        assert outcome.skipped == 0
+
+
+def test_percentiles_are_exact_while_they_fit_and_close_when_they_do_not():
+    """A sample of a thousand stands for a hundred thousand, and the same seed gives the same sample."""
+    small = Reservoir(random.Random(1))
+    for value in range(1, 101):
+        small.add(float(value))
+    assert (small.percentiles().p50, small.percentiles().p95, small.percentiles().p99) == (51, 96, 100)
+
+    large, twin = Reservoir(random.Random(2)), Reservoir(random.Random(2))
+    for value in range(100_000):
+        large.add(float(value))
+        twin.add(float(value))
+    assert abs(large.percentiles().p50 - 50_000) < 6_000
+    assert large.percentiles() == twin.percentiles()
+
+
+def test_times_and_rates_are_reported():
+    """Seconds where they were spent."""
+    plan = plan_from([WorkItem("sleep-0", "f", meta={"seconds": 0.05})])
+    outcome = run_stage(plan, by_name, StageOptions(), backend=ThreadBackend(1), workers_reason="1: a test")
+
+    assert outcome.exec_s.p50 >= 0.05
+    assert outcome.wall_s >= outcome.exec_s.p50
+    assert outcome.items_per_s > 0
+    assert outcome.cpu_s < outcome.wall_s
+    assert outcome.workers_reason == "1: a test"

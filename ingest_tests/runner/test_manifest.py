@@ -1,0 +1,138 @@
+"""The ledger of attempts: whole lines, whoever writes and whatever crashes."""
+
+import json
+import multiprocessing
+
+from ingest_assets.backends import ThreadBackend
+from ingest_assets.model.items import WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.runner import Manifest, ManifestRow, read_manifest, run_stage
+from ingest_tests.runner.fakes import plan_from, plan_of, satisfied
+from ingest_tests.runner.workers import by_name
+
+
+def row(item_id: str, **changes: object) -> ManifestRow:
+    """A small row."""
+    values = {
+        "stage": "s",
+        "status": "done",
+        "attempt_no": 1,
+        "run_id": "r",
+        "fingerprint": "f",
+        "cfg_hash": "c",
+    }
+    return ManifestRow(**{**values, "item_id": item_id, "finished_at": "2024-01-01T00:00:00Z", **changes})
+
+
+def test_a_stage_writes_what_happened_to_each_item(tmp_path):
+    """Success with counts and times, failure with its error."""
+    manifest = Manifest(tmp_path / "state" / "manifest.jsonl")
+    plan = plan_from([WorkItem("ok-0", "f0", cfg_hash="c"), WorkItem("fail-1", "f1")])
+    run_stage(plan, by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest, run_id="run-7")
+
+    done, failed = read_manifest(manifest.path)
+    assert (done.stage, done.item_id, done.status, done.attempt_no) == ("stage", "ok-0", "done", 1)
+    assert (done.run_id, done.fingerprint, done.cfg_hash) == ("run-7", "f0", "c")
+    assert done.counts == {"rows": 1, "pages": 2}
+    assert set(done.timings) == {"queue_s", "exec_s", "cpu_s"}
+    assert done.error is None
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert failed.error["code"] == "E_CONTRACT"
+    assert failed.error["detail"] == {"item": "fail-1"}
+
+
+def test_skipped_items_write_nothing(tmp_path):
+    """A rerun that computes nothing leaves no file."""
+    manifest = Manifest(tmp_path / "manifest.jsonl")
+    run_stage(
+        plan_from([satisfied("s")]), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest
+    )
+
+    assert not manifest.path.exists()
+
+
+def test_a_torn_last_line_is_left_out_and_does_not_swallow_the_next_row(tmp_path):
+    """Power may fail in the middle of a row."""
+    path = tmp_path / "manifest.jsonl"
+    first = Manifest(path)
+    first.append(row("a"))
+    first.append(row("b"))
+    first.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    assert [each.item_id for each in read_manifest(path)] == ["a"]
+
+    second = Manifest(path)
+    second.append(row("c"))
+    second.close()
+    assert [each.item_id for each in read_manifest(path)] == ["a", "c"]
+
+
+def test_rows_of_later_versions_can_be_read(tmp_path):
+    """Unknown keys are ignored."""
+    path = tmp_path / "manifest.jsonl"
+    line = json.loads(row("a").as_line())
+    path.write_text(json.dumps({**line, "provider_tags": ["x"]}) + "\n", encoding="utf-8")
+
+    assert [each.item_id for each in read_manifest(path)] == ["a"]
+
+
+def test_any_name_fits_into_a_line(tmp_path):
+    """Line breaks, lone surrogates, every script."""
+    names = ["a\nb", "zł\u2028ty", "\udcff.pdf", "文書"]
+    manifest = Manifest(tmp_path / "manifest.jsonl")
+    for name in names:
+        manifest.append(row(name))
+    manifest.close()
+
+    assert [each.item_id for each in read_manifest(manifest.path)] == names
+
+
+def test_an_undecodable_name_is_an_item_like_others(tmp_path):
+    """Its error is readable, its row keeps the exact id."""
+    manifest = Manifest(tmp_path / "manifest.jsonl")
+    items = [WorkItem("fail-\udcff", "f"), WorkItem("ok-\udcff", "f")]
+    outcome = run_stage(
+        plan_from(items), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest
+    )
+
+    assert (outcome.succeeded, outcome.failed) == (1, 1)
+    assert outcome.errors[0].message == "fail-\\udcff is no good"
+    assert [each.item_id for each in read_manifest(manifest.path)] == ["fail-\udcff", "ok-\udcff"]
+
+
+def test_processes_that_append_together_never_mix_their_rows(tmp_path):
+    """Lock and one write per row."""
+    path = tmp_path / "manifest.jsonl"
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_append_many, args=(path, name)) for name in ("a", "b")]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=30)
+
+    rows = [each.item_id for each in read_manifest(path)]
+    assert len(rows) == 600
+    assert [name for name in rows if name.startswith("a")] == [f"a{n}" for n in range(300)]
+
+
+def test_a_manifest_that_cannot_be_written_is_a_warning(tmp_path):
+    """The rows are computed all the same."""
+    (tmp_path / "state").write_text("a file where the folder should be", encoding="utf-8")
+    manifest = Manifest(tmp_path / "state" / "manifest.jsonl")
+    outcome = run_stage(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest)
+
+    assert outcome.succeeded == 1
+    assert any("the manifest raised" in warning for warning in outcome.warnings)
+
+
+def test_no_manifest_has_no_rows(tmp_path):
+    """Before the first run."""
+    assert list(read_manifest(tmp_path / "none.jsonl")) == []
+
+
+def _append_many(path, name):
+    manifest = Manifest(path)
+    for number in range(300):
+        manifest.append(row(f"{name}{number}", counts={"rows": number}))

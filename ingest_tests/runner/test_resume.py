@@ -1,0 +1,192 @@
+"""Which items run: resume, known failures, force with quarantine, dry run."""
+
+import json
+
+from ingest_assets.backends import ThreadBackend
+from ingest_assets.model.items import Plan, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.runner import Manifest, Quarantine, run_stage
+from ingest_tests.runner.fakes import Recording, known_to_fail, plan_from, plan_of, satisfied
+from ingest_tests.runner.workers import Writing, by_name
+
+
+def mixed() -> Plan:
+    """One of each."""
+    return plan_from(
+        [
+            satisfied("ok-0"),
+            known_to_fail("fail-1"),
+            known_to_fail("ok-2", retryable=True),
+            WorkItem("ok-3", "f"),
+        ]
+    )
+
+
+def test_resume_skips_what_is_current_and_what_would_fail_again():
+    """A known failure is no new failure; one that may mend is tried."""
+    outcome = run_stage(mixed(), by_name, StageOptions(), backend=ThreadBackend(2))
+
+    assert (outcome.scheduled, outcome.succeeded, outcome.failed) == (2, 2, 0)
+    assert (outcome.skipped, outcome.known_failures) == (2, 1)
+    assert outcome.errors == ()
+
+
+def test_without_resume_everything_runs():
+    """Also what is known to fail."""
+    outcome = run_stage(mixed(), by_name, StageOptions(resume=False), backend=ThreadBackend(2))
+
+    assert (outcome.scheduled, outcome.succeeded, outcome.failed, outcome.skipped) == (4, 3, 1, 0)
+
+
+def test_a_dry_run_says_what_would_happen_and_touches_nothing(tmp_path):
+    """No manifest, no hooks, no worker."""
+    hooks = Recording()
+    outcome = run_stage(
+        mixed(),
+        by_name,
+        StageOptions(dry_run=True),
+        hooks,
+        backend=ThreadBackend(2),
+        manifest=Manifest(tmp_path / "manifest.jsonl"),
+        progress=hooks,
+    )
+
+    assert outcome.verdicts == {"ok-0": "skip", "fail-1": "known_failure", "ok-2": "run", "ok-3": "run"}
+    assert (outcome.scheduled, outcome.skipped, outcome.known_failures) == (0, 2, 1)
+    assert hooks.calls == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_with_force_would_run_everything():
+    """The verdicts follow the options."""
+    outcome = run_stage(mixed(), by_name, StageOptions(dry_run=True, force=True), backend=ThreadBackend(1))
+    assert set(outcome.verdicts.values()) == {"run"}
+
+
+def test_force_moves_what_it_overwrites_into_quarantine(tmp_path):
+    """Twice: the second quarantine does not overwrite the first."""
+    output = tmp_path / "out.txt"
+    output.write_text("old", encoding="utf-8")
+    plan = plan_of("a", output_paths=(str(output),))
+    for _ in range(2):
+        outcome = run_stage(
+            plan,
+            Writing(),
+            StageOptions(force=True),
+            backend=ThreadBackend(1),
+            quarantine=Quarantine(tmp_path / "quarantine"),
+        )
+        assert outcome.succeeded == 1
+
+    assert output.read_text(encoding="utf-8") == "new a-0"
+    kept = sorted((tmp_path / "quarantine").rglob("*out.txt"))
+    assert [path.read_text(encoding="utf-8") for path in kept] == ["old", "new a-0"]
+    origin = json.loads((kept[0].parent / "origin.json").read_text(encoding="utf-8"))
+    assert origin == {"item_id": "a-0", "outputs": [str(output)]}
+
+
+def test_without_force_nothing_goes_to_quarantine(tmp_path):
+    """A rerun of a stale item simply replaces."""
+    output = tmp_path / "out.txt"
+    output.write_text("old", encoding="utf-8")
+    plan = plan_of("a", output_paths=(str(output),))
+    run_stage(
+        plan,
+        Writing(),
+        StageOptions(),
+        backend=ThreadBackend(1),
+        quarantine=Quarantine(tmp_path / "quarantine"),
+    )
+
+    assert not (tmp_path / "quarantine").exists()
+
+
+def test_an_item_whose_output_cannot_be_moved_does_not_run(tmp_path):
+    """Better a failed item than a lost output."""
+    output = tmp_path / "out.txt"
+    output.write_text("old", encoding="utf-8")
+    (tmp_path / "quarantine").write_text("a file where the folder should be", encoding="utf-8")
+    outcome = run_stage(
+        plan_of("a", output_paths=(str(output),)),
+        Writing(),
+        StageOptions(force=True),
+        backend=ThreadBackend(1),
+        quarantine=Quarantine(tmp_path / "quarantine"),
+    )
+
+    assert [error.code for error in outcome.errors] == ["E_QUARANTINE"]
+    assert output.read_text(encoding="utf-8") == "old"
+
+
+def test_a_plan_is_consumed_lazily():
+    """At most the queue, the workers and one more are taken ahead of what has finished."""
+    taken, ahead = 0, []
+
+    def items():
+        nonlocal taken
+        for number in range(500):
+            taken += 1
+            yield WorkItem(f"ok-{number}", "f")
+
+    class Watching(Recording):
+        finished = 0
+
+        def after_item(self, item, result, error):
+            self.finished += 1
+            ahead.append(taken - self.finished)
+
+    run_stage(plan_from(items()), by_name, StageOptions(max_queue=10), Watching(), backend=ThreadBackend(2))
+
+    assert taken == 500
+    assert max(ahead) <= 10 + 2 + 1
+
+
+def test_a_long_row_of_skipped_items_does_not_keep_results_waiting():
+    """The first item's end is seen long before a million skipped ones are through."""
+    seen_after = []
+    taken = 0
+
+    def items():
+        nonlocal taken
+        yield WorkItem("ok-0", "f")
+        for _ in range(100_000):
+            taken += 1
+            yield satisfied("s")
+
+    class Watching(Recording):
+        def after_item(self, item, result, error):
+            seen_after.append(taken)
+
+    outcome = run_stage(plan_from(items()), by_name, StageOptions(), Watching(), backend=ThreadBackend(1))
+    assert outcome.skipped == 100_000
+    assert seen_after[0] < 100_000
+
+
+def test_skipped_items_leave_nothing_in_memory():
+    """Two hundred thousand satisfied items, flat."""
+    import tracemalloc
+
+    plan = plan_from(satisfied(f"s-{number}") for number in range(200_000))
+    tracemalloc.start()
+    try:
+        outcome = run_stage(plan, by_name, StageOptions(), backend=ThreadBackend(1))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert outcome.skipped == 200_000
+    assert peak < 2 * 2**20
+
+
+def test_smallest_first_within_the_window():
+    """`sjf` orders by cost hint; equal costs keep plan order."""
+    order = []
+
+    class Watching(Recording):
+        def before_item(self, item):
+            order.append(item.item_id)
+
+    costs = [5.0, 1.0, 3.0, 1.0]
+    plan = plan_from(WorkItem(f"ok-{n}", "f", cost_hint=cost) for n, cost in enumerate(costs))
+    run_stage(plan, by_name, StageOptions(schedule="sjf"), Watching(), backend=ThreadBackend(1))
+    assert order == ["ok-1", "ok-3", "ok-2", "ok-0"]

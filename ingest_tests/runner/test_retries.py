@@ -1,0 +1,91 @@
+"""Another try: how often, after how long, and for which errors."""
+
+import random
+
+import pytest
+
+from ingest_assets.backends import ThreadBackend
+from ingest_assets.model.options import StageOptions
+from ingest_assets.runner import Manifest, read_manifest, run_stage
+from ingest_assets.runner.retry import backoff_s
+from ingest_tests.runner.fakes import FastClock, plan_of
+from ingest_tests.runner.workers import by_name
+
+
+@pytest.mark.parametrize(("attempt_no", "base_s"), [(1, 2), (2, 4), (3, 8), (4, 16)])
+def test_the_wait_doubles_and_jitters_by_a_quarter_at_most(attempt_no, base_s):
+    """So that retries do not march in step."""
+    options, rng = StageOptions(retry_backoff_s=2), random.Random(7)
+    waits = [backoff_s(attempt_no, options, rng) for _ in range(200)]
+
+    assert min(waits) >= base_s
+    assert base_s * 1.2 < max(waits) <= base_s * 1.25
+
+
+def test_nobody_sleeps_through_a_backoff():
+    """An hour of backoff passes on the given clock only."""
+    clock = FastClock()
+    options = StageOptions(retries=3, retry_backoff_s=600, diagnostics_interval_s=1e6)
+    outcome = run_stage(
+        plan_of("missing"), by_name, options, backend=ThreadBackend(1), clock=clock, rng=random.Random(1)
+    )
+
+    assert (outcome.failed, outcome.retries) == (1, 3)
+    expected = random.Random(1)
+    assert clock.waited == pytest.approx([600 * 2**n * (1 + 0.25 * expected.random()) for n in range(3)])
+
+
+def test_other_items_run_while_one_waits():
+    """The retry is due in an hour; the rest finishes first."""
+    clock = FastClock()
+    finished = []
+    plan = plan_of("mended", "ok", "ok")
+    options = StageOptions(retries=1, retry_backoff_s=3600, diagnostics_interval_s=1e6)
+
+    def remembers(item, context):
+        result = by_name(item, context)
+        finished.append(item.item_id)
+        return result
+
+    outcome = run_stage(plan, remembers, options, backend=ThreadBackend(1), clock=clock)
+    assert finished == ["ok-1", "ok-2", "mended-0"]
+    assert outcome.succeeded == 3
+
+
+def test_errors_that_do_not_say_so_are_not_retried():
+    """Neither broken contracts nor what nobody knows."""
+    options = StageOptions(retries=5, retry_backoff_s=0)
+    outcome = run_stage(plan_of("fail", "unknown"), by_name, options, backend=ThreadBackend(1))
+
+    assert (outcome.failed, outcome.retries) == (2, 0)
+
+
+def test_every_attempt_is_recorded(tmp_path):
+    """With its number, and the last error wins."""
+    manifest = Manifest(tmp_path / "manifest.jsonl")
+    options = StageOptions(retries=1, retry_backoff_s=0)
+    run_stage(
+        plan_of("mended", "missing"),
+        by_name,
+        options,
+        backend=ThreadBackend(1),
+        manifest=manifest,
+        run_id="run-1",
+    )
+
+    rows = [(row.item_id, row.attempt_no, row.status) for row in read_manifest(manifest.path)]
+    assert sorted(rows) == [
+        ("mended-0", 1, "failed"),
+        ("mended-0", 2, "done"),
+        ("missing-1", 1, "failed"),
+        ("missing-1", 2, "failed"),
+    ]
+
+
+def test_a_full_queue_of_waiting_retries_holds_back_the_plan():
+    """Memory stays bounded when everything must be tried again."""
+    clock = FastClock()
+    options = StageOptions(retries=1, retry_backoff_s=100, max_queue=4, diagnostics_interval_s=1e6)
+    outcome = run_stage(plan_of(*["mended"] * 30), by_name, options, backend=ThreadBackend(2), clock=clock)
+
+    assert (outcome.succeeded, outcome.retries) == (30, 30)
