@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -25,6 +25,7 @@ from ingest_assets.model.options import (
 from ingest_assets.storage.layout import Layout
 
 SOURCE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+Executor = Literal["in_process", "multiprocess"]
 SourceName = Annotated[str, StringConstraints(pattern=SOURCE_NAME)]
 
 # Set by the command line for Dagster, not settings of ours.
@@ -82,6 +83,17 @@ class PoolSettings(Strict):
     gpu: int = Field(1, ge=1, description="Steps that hold a model.")
 
 
+class ExecutorSettings(Strict):
+    """Dagster's executor of each job. Items already run in parallel inside a step, and a step of its own
+    process costs seconds, so `multiprocess` is for those who want steps apart from each other."""
+
+    all: Executor = "in_process"
+    documents: Executor = "in_process"
+    doctags: Executor = "in_process"
+    chunks: Executor = "in_process"
+    embeddings: Executor = "in_process"
+
+
 class AutomationSettings(Strict):
     """The sensor and the schedule."""
 
@@ -109,6 +121,7 @@ class Settings(BaseSettings):
     embeddings: EmbeddingSettings = EmbeddingSettings()
     stages: StagesSettings = StagesSettings()
     pools: PoolSettings = PoolSettings()
+    executors: ExecutorSettings = ExecutorSettings()
     automation: AutomationSettings = AutomationSettings()
 
     @classmethod

@@ -1,5 +1,6 @@
 """The `ingest` command: composition of its subcommands, and the one place where errors become exit codes."""
 
+import signal
 import sys
 
 import click
@@ -37,7 +38,8 @@ app.command("demo")(demo)
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one clear line."""
+    """Run the command line; bad input ends in one clear line. SIGTERM ends it as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     sys.exit(run(sys.argv[1:]))
 
 

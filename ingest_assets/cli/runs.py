@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
+from dagster._core.events import RunFailureReason
 
 from ingest_assets.defs.automation import run_tags
 from ingest_assets.defs.build import build_definitions
@@ -22,6 +23,8 @@ STEPS: dict[str, tuple[str, ...]] = {
     "chunks": ("chunks",),
     "embeddings": ("dense", "lexical"),
 }
+# A person is at this command: what they interrupt must not be started again by a daemon that is up as well.
+_NO_RETRY = {"dagster/max_retries": "0"}
 _COUNTS = ("scheduled", "skipped", "succeeded", "failed")
 
 
@@ -78,9 +81,11 @@ def run_batches(
             partition_key=batch,
             asset_selection=[dg.AssetKey(home.asset(stage).split("/")) for stage in stages],
             run_config=_run_config(home, stages, config),
-            tags=run_tags(home, batch, reason),
+            tags=run_tags(home, batch, reason) | _NO_RETRY,
             raise_on_error=False,
         )
+        if _was_interrupted(result):
+            raise KeyboardInterrupt
         report.ran.append(batch)
         _add(home, stages, batch, result, report)
     report.wall_seconds = time.monotonic() - started
@@ -108,6 +113,11 @@ def _add(home: Home, stages: Sequence[str], batch: str, result: Any, report: Run
         totals.seconds += metadata["wall_seconds"].value
     if not result.success:
         report.broken[batch] = _why(result)
+
+
+def _was_interrupted(result: Any) -> bool:
+    ends = [event.job_failure_data for event in result.all_events if event.event_type_value == "PIPELINE_FAILURE"]
+    return any(end.failure_reason == RunFailureReason.UNEXPECTED_TERMINATION for end in ends)
 
 
 def _why(result: Any) -> str:

@@ -1,5 +1,6 @@
 """Dagster's servers as child processes that never outlive this one."""
 
+import contextlib
 import ctypes
 import logging
 import os
@@ -7,7 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from logging.handlers import RotatingFileHandler
+
+import psutil
 
 from ingest_assets.defs.instance import environment
 from ingest_assets.storage.layout import Layout
@@ -51,18 +55,39 @@ class Server:
         return self._process.poll() is None
 
     def ask_to_stop(self) -> None:
-        """What Ctrl-C would do; the server ends its own children."""
+        """What Ctrl-C would do."""
         if self.is_running():
             self._process.send_signal(signal.SIGINT)
 
     def stop(self, limit_seconds: float) -> None:
-        """Wait for the end; after the limit the whole group is killed."""
-        try:
+        """Wait for the end, then end what the server leaves behind: its code server and the runs in it.
+
+        A run gets SIGTERM, which Dagster turns into an interrupted run whose finished documents are kept;
+        after the limit the rest of the group is killed.
+        """
+        deadline = time.monotonic() + limit_seconds
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(limit_seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        self._signal_group(signal.SIGTERM)
+        while self._group() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self._signal_group(signal.SIGKILL)
+        self._process.wait()
         self._copier.join(timeout=5)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def _group(self) -> list[int]:
+        """Living processes of the server's group, the server itself included."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, ProcessLookupError):
+                is_alive = process.status() != psutil.STATUS_ZOMBIE
+                if os.getpgid(process.pid) == self._process.pid and is_alive:
+                    found.append(process.pid)
+        return found
 
     def _copy_output(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)

@@ -95,7 +95,8 @@ def _print(result: dict[str, Any]) -> None:
         say("  watches no folder yet: ingest all --input FOLDER")
     say(
         f"{result['known_documents']} documents known, {result['converted']} converted "
-        f"({result['pages']} pages), {result['chunks']} chunks, {result['vectors']} dense and {result['lexical']} lexical vectors."
+        f"({result['pages']} pages), {result['chunks']} chunks, {result['vectors']} dense and "
+        f"{result['lexical']} lexical vectors."
     )
     if result["deleted_waiting_for_a_run"]:
         say(f"{result['deleted_waiting_for_a_run']} deleted documents leave the tables with the next run.")

@@ -7,7 +7,7 @@ import dagster as dg
 from ingest_assets.config import AutomationSettings
 from ingest_assets.defs.completeness import is_batch_complete
 from ingest_assets.defs.home import Home
-from ingest_assets.defs.jobs import INGEST_ALL, ingest_all
+from ingest_assets.defs.jobs import INGEST_ALL
 from ingest_assets.defs.orphans import settle_orphans
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
@@ -25,7 +25,7 @@ def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
 
     @dg.sensor(
         name="watched_folders",
-        job=ingest_all,
+        job_name=INGEST_ALL,
         minimum_interval_seconds=settings.scan_interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Finds new, changed and deleted files, gives new ones a home batch and requests runs.",
@@ -57,7 +57,7 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
 
     @dg.schedule(
         name="finish_incomplete_batches",
-        job=ingest_all,
+        job_name=INGEST_ALL,
         cron_schedule=settings.reconcile_cron,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,

@@ -10,21 +10,21 @@ from ingest_assets.defs.automation import folder_sensor, reconcile_schedule
 from ingest_assets.defs.checks.tables import ALL_CHECKS
 from ingest_assets.defs.home import open_home
 from ingest_assets.defs.io_manager import ParquetTables
-from ingest_assets.defs.jobs import ALL_JOBS
+from ingest_assets.defs.jobs import jobs
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.resources.runner import StageRunner
 
 
 def build_definitions(*, bar: bool = False) -> dg.Definitions:
     """The deployment of the home that the environment names; `bar` is for a person at a terminal."""
-    automation = open_home().settings.automation
+    settings = open_home().settings
     home = HomeResource()
     return dg.Definitions(
         assets=[documents, doctags, chunks, dense_embeddings, lexical_embeddings],
         asset_checks=ALL_CHECKS,
-        jobs=ALL_JOBS,
-        sensors=[folder_sensor(automation)],
-        schedules=[reconcile_schedule(automation)],
+        jobs=jobs(settings.executors),
+        sensors=[folder_sensor(settings.automation)],
+        schedules=[reconcile_schedule(settings.automation)],
         executor=dg.in_process_executor,
         resources={
             "home": home,

@@ -4,38 +4,36 @@ from typing import Any
 
 import dagster as dg
 
+from ingest_assets.config import ExecutorSettings
 from ingest_assets.defs.partitions import batches
 
 INGEST_ALL = "ingest_all"
 
-# Items already run in parallel inside a step, so a step of its own process pays only where two families
-# of embeddings can be made side by side.
-_side_by_side = dg.multiprocess_executor.configured({"max_concurrent": 2})
+_EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiprocess_executor}
 
-ingest_all = dg.define_asset_job(
-    INGEST_ALL,
-    selection=dg.AssetSelection.groups("ingest"),
-    partitions_def=batches,
-    executor_def=dg.in_process_executor,
-    description="Documents to embeddings, for one batch.",
-)
+_STAGES = {
+    "documents": dg.AssetSelection.assets("documents"),
+    "doctags": dg.AssetSelection.assets("doctags"),
+    "chunks": dg.AssetSelection.assets("chunks"),
+    "embeddings": dg.AssetSelection.key_prefixes("embeddings"),
+}
 
 
-def _stage_job(name: str, selection: dg.AssetSelection, executor: dg.ExecutorDefinition) -> Any:
-    description = f"Only {name}, for one batch."
+def jobs(executors: ExecutorSettings) -> list[Any]:
+    """All jobs, each run for one batch at a time."""
+    everything = _job(INGEST_ALL, dg.AssetSelection.groups("ingest"), executors.all, "Documents to embeddings")
+    stages = [
+        _job(f"{name}_only", selection, getattr(executors, name), f"Only {name}")
+        for name, selection in _STAGES.items()
+    ]
+    return [everything, *stages]
+
+
+def _job(name: str, selection: dg.AssetSelection, executor: str, what: str) -> Any:
     return dg.define_asset_job(
-        f"{name}_only",
+        name,
         selection=selection,
         partitions_def=batches,
-        executor_def=executor,
-        description=description,
+        executor_def=_EXECUTORS[executor],
+        description=f"{what}, for one batch.",
     )
-
-
-ALL_JOBS: list[Any] = [
-    ingest_all,
-    _stage_job("documents", dg.AssetSelection.assets("documents"), dg.in_process_executor),
-    _stage_job("doctags", dg.AssetSelection.assets("doctags"), dg.in_process_executor),
-    _stage_job("chunks", dg.AssetSelection.assets("chunks"), dg.in_process_executor),
-    _stage_job("embeddings", dg.AssetSelection.key_prefixes("embeddings"), _side_by_side),
-]

@@ -1,56 +1,68 @@
 """Runs whose process is gone: a power cut must not leave a run 'started' and its pool slot taken for ever."""
 
-import os
 import socket
 from pathlib import Path
 
 import dagster as dg
 import psutil
 
-PROCESS_TAG = "ingest/process"
+MACHINE_TAG = "ingest/machine"
 _OPEN = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
-def claim_run(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Record which process works on a run, so that its death can be seen from outside."""
-    instance.add_run_tags(run_id, {PROCESS_TAG: _identity(os.getpid())})
+def claim_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    """Record on which machine, since which boot, a run works, so that its death can be seen from there."""
+    if MACHINE_TAG not in run.tags:
+        instance.add_run_tags(run.run_id, {MACHINE_TAG: _machine()})
 
 
 def settle_orphans(instance: dg.DagsterInstance) -> list[str]:
     """Mark runs of dead processes of this machine as failed, free their pool slots, and give their ids.
 
-    A run that never claimed a process, or belongs to another machine, is left to Dagster's own monitoring.
+    A run that has not come to a stage yet, or belongs to another machine, is left to Dagster's monitoring.
     """
     settled = []
     for run in instance.get_runs(filters=dg.RunsFilter(statuses=_OPEN)):
-        owner = run.tags.get(PROCESS_TAG)
-        if owner is None or not _is_dead(owner):
+        if not _is_dead(instance, run):
             continue
-        instance.report_run_failed(
-            run, "The process of this run ended without a word (killed, or a power cut)."
-        )
+        instance.report_run_failed(run, "The process of this run ended without a word (killed, or a power cut).")
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
         settled.append(run.run_id)
     return settled
 
 
-def _identity(pid: int) -> str:
-    """Host, boot, pid and start time: a pid alone may be somebody else's tomorrow."""
-    return "/".join((socket.gethostname(), _boot_id(), str(pid), f"{psutil.Process(pid).create_time():.2f}"))
-
-
-def _is_dead(owner: str) -> bool:
-    host, boot, pid, _started = owner.split("/")
-    if host != socket.gethostname():
+def _is_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    claimed = run.tags.get(MACHINE_TAG)
+    if claimed is None or claimed.split("/")[0] != socket.gethostname():
         return False
-    if boot != _boot_id():
-        return True
+    if claimed != _machine():
+        return True  # the machine was started anew since
+    started = _process_of(instance, run.run_id)
+    return started is not None and not _is_alive(*started)
+
+
+def _process_of(instance: dg.DagsterInstance, run_id: str) -> tuple[int, float] | None:
+    """The pid of the process that leads a run, and when Dagster noted it.
+
+    The first engine event with a pid is the run's own process; steps may have processes of their own.
+    """
+    for record in instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT).records:
+        event = record.event_log_entry.dagster_event
+        pid = event.engine_event_data.metadata.get("pid") if event else None
+        if pid is not None:
+            return int(str(pid.value)), record.event_log_entry.timestamp
+    return None
+
+
+def _is_alive(pid: int, noted_at: float) -> bool:
+    """True when that process still runs; one that began after the note has only the same number."""
     try:
-        return _identity(int(pid)) != owner or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
+        process = psutil.Process(pid)
+        return process.create_time() <= noted_at and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
-        return True
+        return False
 
 
-def _boot_id() -> str:
-    file = Path("/proc/sys/kernel/random/boot_id")
-    return file.read_text().strip() if file.is_file() else str(int(psutil.boot_time()))
+def _machine() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return f"{socket.gethostname()}/{boot.read_text().strip() if boot.is_file() else int(psutil.boot_time())}"

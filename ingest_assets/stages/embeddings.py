@@ -14,7 +14,7 @@ from ingest_assets.model.errors import ContractBroken
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import DenseOptions, LexicalOptions
 from ingest_assets.model.schemas import LEXICAL, TableSpec, dense_spec
-from ingest_assets.stages.stage import Candidate, installed
+from ingest_assets.stages.stage import PRELOAD, Candidate, installed
 from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.tables import Table, row_offsets
 
@@ -50,7 +50,7 @@ class DenseStage:
 
     name: ClassVar[str] = "dense"
     version: ClassVar[str] = "1"
-    preload: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+    preload: ClassVar[tuple[str, ...]] = PRELOAD
 
     options: DenseOptions = DenseOptions()
 

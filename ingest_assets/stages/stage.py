@@ -14,6 +14,15 @@ from ingest_assets.storage.footer import Footer
 from ingest_assets.storage.layout import Layout
 
 
+# One list for all stages on processes: a coordinator has one fork server, and it imports these once.
+PRELOAD = (
+    "ingest_assets.runner",
+    "docling.document_converter",
+    "docling_core.transforms.chunker.hybrid_chunker",
+    "transformers",
+)
+
+
 class Stage(Protocol):
     """A frozen, picklable recipe. What is heavy opens where it runs, once per process."""
 

@@ -32,7 +32,7 @@ class StageRunner(dg.ConfigurableResource):
     ) -> Staged:
         """Plan, run and stage; what could not be done is data, a cancelled stage is a failed step."""
         home = self.home.open()
-        claim_run(context.instance, context.run.run_id)
+        claim_run(context.instance, context.run)
         locks = _locks(home, stage, context.partition_key)
         locks.acquire()
         try:
@@ -71,7 +71,7 @@ class StageRunner(dg.ConfigurableResource):
         )
         if outcome.cancelled_reason is not None:
             raise dg.Failure(
-                f"{stage} stopped early: {outcome.cancelled_reason} What is finished is kept; run it again.",
+                f"{stage} stopped early: {outcome.cancelled_reason}. What is finished is kept; run it again.",
                 metadata={
                     "succeeded": outcome.succeeded,
                     "failed": outcome.failed,
