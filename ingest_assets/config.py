@@ -28,8 +28,7 @@ SOURCE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 Executor = Literal["in_process", "multiprocess"]
 SourceName = Annotated[str, StringConstraints(pattern=SOURCE_NAME)]
 
-# Set by the command line for Dagster, not settings of ours.
-_NOT_SETTINGS = {"INGEST_HOME", "INGEST_STATE", "INGEST_LOGS"}
+_NOT_SETTINGS = {"INGEST_HOME"}
 
 
 class Strict(BaseModel):

@@ -19,7 +19,7 @@ from ingest_assets.cli.main import run
 NOTES = {
     "swarm.md": "# Swarms\n\nA swarm leaves the hive in May, when nine of ten frames hold brood.\n",
     "varroa.html": "<html><body><h1>Varroa</h1><p>Treat with oxalic acid in late December.</p></body></html>",
-    "feeding.md": "# Feeding\n\nGive sugar syrup until the middle of September, then stop.\n\n## Fondant\n\nLater.\n",
+    "feeding.md": "# Feeding\n\nGive sugar syrup until mid September, then stop.\n\n## Fondant\n\nLater.\n",
 }
 
 

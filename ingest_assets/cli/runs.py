@@ -116,8 +116,9 @@ def _add(home: Home, stages: Sequence[str], batch: str, result: Any, report: Run
 
 
 def _was_interrupted(result: Any) -> bool:
-    ends = [event.job_failure_data for event in result.all_events if event.event_type_value == "PIPELINE_FAILURE"]
-    return any(end.failure_reason == RunFailureReason.UNEXPECTED_TERMINATION for end in ends)
+    ends = [event for event in result.all_events if event.event_type_value == "PIPELINE_FAILURE"]
+    unexpected = RunFailureReason.UNEXPECTED_TERMINATION
+    return any(end.job_failure_data.failure_reason == unexpected for end in ends)
 
 
 def _why(result: Any) -> str:

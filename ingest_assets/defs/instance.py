@@ -11,24 +11,27 @@ from ingest_assets.storage.layout import Layout
 
 
 def environment(layout: Layout) -> dict[str, str]:
-    """The variables by which Dagster's processes find the home."""
-    return {
-        "INGEST_HOME": str(layout.home),
-        "INGEST_STATE": str(layout.state),
-        "INGEST_LOGS": str(layout.logs),
-        "DAGSTER_HOME": str(layout.home),
-        "DAGSTER_DISABLE_TELEMETRY": "yes",
-    }
+    """The variables by which Dagster's processes find the home. Dagster keeps all it stores in `state/`."""
+    return {"INGEST_HOME": str(layout.home), "DAGSTER_HOME": str(layout.state), "DAGSTER_DISABLE_TELEMETRY": "yes"}
 
 
 def open_instance(layout: Layout) -> dg.DagsterInstance:
     """The instance that the web UI of this home uses too; made on first use."""
-    layout.state.mkdir(parents=True, exist_ok=True)
-    if not layout.instance_file.is_file():
-        with replacing(layout.instance_file) as scratch:
-            scratch.write_bytes(shipped_instance_file().read_bytes())
+    _write_instance_file(layout)
     os.environ.update(environment(layout))
     return dg.DagsterInstance.get()
+
+
+def _write_instance_file(layout: Layout) -> None:
+    """Dagster reads its settings only beside its storage, so `state/` gets a copy whenever they changed."""
+    own = layout.instance_file
+    origin = own if own.is_file() else shipped_instance_file()
+    head = f"# Copied by `ingest` from {origin}\n# To change it, edit {own} (and restart `ingest up`).\n"
+    text = head + origin.read_text(encoding="utf-8")
+    copy = layout.instance_copy
+    if not copy.is_file() or copy.read_text(encoding="utf-8") != text:
+        with replacing(copy) as scratch:
+            scratch.write_text(text, encoding="utf-8")
 
 
 def shipped_instance_file() -> Path:

@@ -21,7 +21,8 @@ _STAGES = {
 
 def jobs(executors: ExecutorSettings) -> list[Any]:
     """All jobs, each run for one batch at a time."""
-    everything = _job(INGEST_ALL, dg.AssetSelection.groups("ingest"), executors.all, "Documents to embeddings")
+    whole = dg.AssetSelection.groups("ingest")
+    everything = _job(INGEST_ALL, whole, executors.all, "Documents to embeddings")
     stages = [
         _job(f"{name}_only", selection, getattr(executors, name), f"Only {name}")
         for name, selection in _STAGES.items()

@@ -25,7 +25,7 @@ def settle_orphans(instance: dg.DagsterInstance) -> list[str]:
     for run in instance.get_runs(filters=dg.RunsFilter(statuses=_OPEN)):
         if not _is_dead(instance, run):
             continue
-        instance.report_run_failed(run, "The process of this run ended without a word (killed, or a power cut).")
+        instance.report_run_failed(run, "The run's process ended without a word (killed, or a power cut).")
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
         settled.append(run.run_id)
     return settled

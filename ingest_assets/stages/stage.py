@@ -13,7 +13,6 @@ from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.footer import Footer
 from ingest_assets.storage.layout import Layout
 
-
 # One list for all stages on processes: a coordinator has one fork server, and it imports these once.
 PRELOAD = (
     "ingest_assets.runner",

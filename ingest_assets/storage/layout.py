@@ -22,7 +22,7 @@ class Layout:
 
     @property
     def logs(self) -> Path:
-        """What steps print, kept by Dagster per run."""
+        """What the servers of `ingest up` print."""
         return self.state / "logs"
 
     @property
@@ -35,8 +35,13 @@ class Layout:
 
     @property
     def instance_file(self) -> Path:
-        """Dagster's instance settings; the home folder is its `DAGSTER_HOME`."""
+        """A home's own settings of the Dagster instance, where it has them; otherwise the shipped ones hold."""
         return self.home / "dagster.yaml"
+
+    @property
+    def instance_copy(self) -> Path:
+        """What Dagster reads: `state/` is its `DAGSTER_HOME`, so that all it stores is there."""
+        return self.state / "dagster.yaml"
 
     @property
     def up_lock(self) -> Path:

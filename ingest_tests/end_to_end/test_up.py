@@ -117,7 +117,8 @@ def test_a_backfill_of_chunks_over_all_partitions_succeeds(web: Web):
     before = len(_materialized(web, "chunks"))
     keys = _batches(web)
 
-    answer = web.ask(webserver.BACKFILL, assets=[{"path": ["chunks"]}], batches=keys)["launchPartitionBackfill"]
+    answers = web.ask(webserver.BACKFILL, assets=[{"path": ["chunks"]}], batches=keys)
+    answer = answers["launchPartitionBackfill"]
 
     assert answer["__typename"] == "LaunchBackfillSuccess", answer
 
