@@ -10,8 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import (
@@ -103,6 +111,13 @@ class AutomationSettings(Strict):
     settle_seconds: float = Field(2, ge=0, description="Files younger than this are still being written.")
     reconcile_cron: str = Field("0 2 * * *", description="When batches that are not complete are run again.")
 
+    @field_validator("reconcile_cron")
+    @classmethod
+    def _is_cron(cls, value: str) -> str:
+        if not re.fullmatch(r"@(hourly|daily|weekly|monthly)|[\d*/,\-]+( [\w*/,\-]+){4}", value):
+            raise ValueError("should be a cron expression of five fields, as in '0 2 * * *'")
+        return value
+
 
 class Settings(BaseSettings):
     """Everything that can be configured."""
@@ -155,6 +170,13 @@ def read_settings(home: Path) -> Settings:
         return Settings(**values)
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(fault, file) for fault in error.errors())) from None
+    except SettingsError as error:
+        name = re.search(r'field "(\w+)"', str(error))
+        variable = f"INGEST_{name[1].upper()}" if name else "INGEST_*"
+        got = os.environ.get(variable, "")
+        raise ConfigError(
+            f"{variable}: should be a JSON object, or name one key of it; got {got!r}."
+        ) from None
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
@@ -182,12 +204,25 @@ def _refuse_unknown_variables() -> None:
 
 def _explain(fault: Any, file: Path) -> str:
     path = ".".join(str(part) for part in fault["loc"])
-    variable = "INGEST_" + "__".join(str(part) for part in fault["loc"]).upper()
-    where = variable if variable in os.environ else f"{file}: {path}"
+    variable = _variable_for(fault["loc"])
+    where = f"{file}: {path}" if variable is None else variable
+    if variable is not None and variable.upper() != _variable_name(fault["loc"]):
+        where = f"{variable}: {path}"
     if fault["type"] == "extra_forbidden":
         return f"{where}: no such setting; known here: {', '.join(_known_keys(fault['loc'][:-1]))}."
-    expected = re.sub(r"^(Input|Value) should", "should", fault["msg"])
+    expected = re.sub(r"^(Input should|Value error, should|Value should)", "should", fault["msg"])
     return f"{where}: {expected}; got {fault['input']!r}."
+
+
+def _variable_name(location: tuple[Any, ...]) -> str:
+    return "INGEST_" + "__".join(str(part) for part in location).upper()
+
+
+def _variable_for(location: tuple[Any, ...]) -> str | None:
+    """The environment variable that set a key, itself or a whole section as JSON; None when none did."""
+    given = {name.upper(): name for name in os.environ}
+    names = [_variable_name(location[:length]) for length in range(len(location), 0, -1)]
+    return next((given[name] for name in names if name in given), None)
 
 
 def _known_keys(location: tuple[Any, ...]) -> list[str]:

@@ -68,7 +68,7 @@ def examine(path: Path) -> Iterator[Finding]:
     }
     for name, check in checks.items():
         yield _try(name, check, home)
-    for source in home.ledger.sources():
+    for source in home.sources():
         yield _try(f"source {source.name}", partial(_readable, source.path), home)
     for module in _IMPORTS:
         yield _import(module)

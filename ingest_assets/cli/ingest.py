@@ -62,7 +62,7 @@ def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str,
     _ = home.stages  # settings that contradict each other are refused before anything is touched
     if folder is not None:
         home.watch(folder)
-    if not home.ledger.sources():
+    if not home.sources():
         raise ConfigError(
             f"No folder is watched by {home.layout.home}; give one with --input, or [sources] in ingest.toml."
         )

@@ -2,8 +2,8 @@
 
 import signal
 import sys
+from typing import Any
 
-import click
 import typer
 
 from ingest_assets.cli.demo import demo
@@ -24,7 +24,10 @@ Start with `ingest all --input FOLDER`; run it again at any time, only what chan
 
 _RUNS = "Stages that are already current are skipped, so this costs only what changed."
 
-app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+# Typer carries its own click; its exceptions are reached through the one that Typer exports.
+ClickError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
+
+app = typer.Typer(help=_HELP, add_completion=False, pretty_exceptions_enable=False)
 app.command("all")(run_command("embeddings", f"Run every stage: documents to embeddings. {_RUNS}"))
 app.command("doctags")(run_command("doctags", f"Run up to doctags: read the documents. {_RUNS}"))
 app.command("chunk")(run_command("chunks", f"Run up to chunks: cut the documents. {_RUNS}"))
@@ -46,21 +49,24 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and give its exit code."""
     try:
-        code = typer.main.get_command(app).main(arguments, prog_name="ingest", standalone_mode=False)
+        code = typer.main.get_command(app).main(
+            arguments or ["--help"], prog_name="ingest", standalone_mode=False
+        )
         return int(code or 0)
-    except click.exceptions.NoArgsIsHelpError as error:
-        warn(error.format_message())
-        return 2
-    except click.ClickException as error:
-        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ingest"
-        warn(f"ingest: {error.format_message()} Try `{command} --help`.")
-        return 2
+    except ClickError as error:
+        return _explain_usage(error)
     except ConfigError as error:
         warn(f"ingest: {error}")
         return 2
     except IngestError as error:
         warn(f"ingest: {error}")
         return 1
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         warn("ingest: interrupted; finished documents are kept, the next run continues.")
         return 130
+
+
+def _explain_usage(error: Any) -> int:
+    context = getattr(error, "ctx", None)
+    warn(f"ingest: {error.format_message()} Try `{context.command_path if context else 'ingest'} --help`.")
+    return 2

@@ -23,8 +23,12 @@ STEPS: dict[str, tuple[str, ...]] = {
     "chunks": ("chunks",),
     "embeddings": ("dense", "lexical"),
 }
-# A person is at this command: what they interrupt must not be started again by a daemon that is up as well.
-_NO_RETRY = {"dagster/max_retries": "0"}
+_CLI_TAGS = {
+    # A person is at this command: what they interrupt must not be started again by a daemon.
+    "dagster/max_retries": "0",
+    # By this the web UI counts the run to its job.
+    ".dagster/repository": "__repository__@ingest_assets.definitions",
+}
 _COUNTS = ("scheduled", "skipped", "succeeded", "failed")
 
 
@@ -81,7 +85,7 @@ def run_batches(
             partition_key=batch,
             asset_selection=[dg.AssetKey(home.asset(stage).split("/")) for stage in stages],
             run_config=_run_config(home, stages, config),
-            tags=run_tags(home, batch, reason) | _NO_RETRY,
+            tags=run_tags(home, batch, reason) | _CLI_TAGS,
             raise_on_error=False,
         )
         if _was_interrupted(result):

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from ingest_assets.storage.layout import Layout
 _LOG_BYTES = 10 * 1024 * 1024
 _LOG_FILES = 3
 _PR_SET_PDEATHSIG = 1
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def commands(address: str, port: int) -> dict[str, list[str]]:
@@ -94,7 +96,7 @@ class Server:
         handler = RotatingFileHandler(self.log, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8")
         assert self._process.stdout is not None  # opened as a pipe above
         for line in self._process.stdout:
-            handler.emit(logging.makeLogRecord({"msg": line.rstrip("\n"), "levelno": logging.INFO}))
+            handler.emit(logging.makeLogRecord({"msg": _COLOURS.sub("", line.rstrip("\n"))}))
         handler.close()
 
 

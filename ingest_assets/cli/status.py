@@ -44,7 +44,7 @@ def status_object(home: Home) -> dict[str, Any]:
         batches.append({"batch": batch, "documents": inside, "complete": complete, "to_run": len(todo)})
     return {
         "home": str(home.layout.home),
-        "sources": [{"name": source.name, "path": str(source.path)} for source in home.ledger.sources()],
+        "sources": [{"name": source.name, "path": str(source.path)} for source in home.sources()],
         "known_documents": len(living),
         "deleted_waiting_for_a_run": waiting,
         "batches": batches,

@@ -55,7 +55,7 @@ def _announce(home: Home, port: int, as_json: bool) -> None:
         return
     say(f"Web UI on {address} for {home.layout.home}; Ctrl-C stops it.")
     say(f"Logs: {home.layout.logs}")
-    if not home.ledger.sources() and not home.settings.sources:
+    if not home.sources():
         say("No folder is watched yet: ingest all --input FOLDER, or [sources] in ingest.toml.")
 
 

@@ -118,6 +118,12 @@ class Home:
                     size_bytes=document.size_bytes,
                 )
 
+    def sources(self) -> list[Source]:
+        """Every watched folder: those the ledger knows, and those the settings name."""
+        named = {source.name: source for source in self.ledger.sources()}
+        named |= {folder.name: Source(folder.name, folder.path) for folder in self._folders()}
+        return list(named.values())
+
     def watch(self, folder: Path, name: str | None = None) -> Source:
         """Add a folder to this home, unless it is watched already."""
         register(self.ledger, self._folders())

@@ -12,7 +12,11 @@ from ingest_assets.storage.layout import Layout
 
 def environment(layout: Layout) -> dict[str, str]:
     """The variables by which Dagster's processes find the home. Dagster keeps all it stores in `state/`."""
-    return {"INGEST_HOME": str(layout.home), "DAGSTER_HOME": str(layout.state), "DAGSTER_DISABLE_TELEMETRY": "yes"}
+    return {
+        "INGEST_HOME": str(layout.home),
+        "DAGSTER_HOME": str(layout.state),
+        "DAGSTER_DISABLE_TELEMETRY": "yes",
+    }
 
 
 def open_instance(layout: Layout) -> dg.DagsterInstance:

@@ -17,6 +17,7 @@ from ingest_assets.storage.tables import Committed, Table, commit
 ALLOW_MISSING = "allow_missing_partitions"
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARS = 60
+_NOT_PREVIEWED = {"content_hash", "fingerprint", "document"}
 
 
 class ParquetTables(dg.ConfigurableIOManager):
@@ -81,7 +82,7 @@ def _column(field: pa.Field, spec: TableSpec) -> dg.TableColumn:
 
 def preview(path: Path) -> str:
     """The first rows as a Markdown table, long values cut."""
-    rows = pl.scan_parquet(path).head(_PREVIEW_ROWS).collect()
+    rows = pl.scan_parquet(path, glob=False).head(_PREVIEW_ROWS).drop(_NOT_PREVIEWED, strict=False).collect()
     lines = ["| " + " | ".join(rows.columns) + " |", "|" + "---|" * len(rows.columns)]
     lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows.iter_rows()]
     return "\n".join(lines)

@@ -65,4 +65,5 @@ def _is_alive(pid: int, noted_at: float) -> bool:
 
 def _machine() -> str:
     boot = Path("/proc/sys/kernel/random/boot_id")
-    return f"{socket.gethostname()}/{boot.read_text().strip() if boot.is_file() else int(psutil.boot_time())}"
+    started = boot.read_text()[:8] if boot.is_file() else str(int(psutil.boot_time()))
+    return f"{socket.gethostname()}/{started}"

@@ -30,10 +30,11 @@ class Staged:
         }
         metadata: dict[str, Any] = {
             **counts,
-            "documents_failed": len(failures),
+            "failed_in_this_batch": len(failures),
             "wall_seconds": round(outcome.wall_s, 3),
             "items_per_second": round(outcome.items_per_s, 3),
-            "workers": f"{outcome.workers} ({outcome.workers_reason})",
+            "workers": outcome.workers,
+            "workers_reason": outcome.workers_reason,
         }
         if failures:
             lines = [

@@ -1,11 +1,13 @@
 """Term counts: what lexical search needs of a text."""
 
-import re
 import unicodedata
 from collections import Counter
 from typing import Any
 
-_TERM = re.compile(r"\w+")
+import regex
+
+# Marks belong to the letter before them (Hindi, Thai, pointed Arabic), joiners to the word around them.
+_TERM = regex.compile(r"\w[\w\p{M}\u200c\u200d]*")
 _MOST = 2**16 - 1
 
 

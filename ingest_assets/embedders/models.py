@@ -39,6 +39,7 @@ def model_folder(name: str) -> ModelFolder:
     path = _find(name)
     config = _read_json(path / "config.json")
     sentence = _read_json(path / "sentence_bert_config.json", optional=True)
+    sentence = sentence if sentence.get("max_seq_length") else {}
     for needed in ("tokenizer.json", "config.json"):
         if not (path / needed).is_file():
             raise ConfigError(
@@ -47,8 +48,10 @@ def model_folder(name: str) -> ModelFolder:
     return ModelFolder(
         name=name if name in PACKAGED else path.name,
         path=str(path),
-        dim=int(config["hidden_size"]),
-        max_tokens=int(sentence.get("max_seq_length") or config["max_position_embeddings"]),
+        dim=_number(config, "hidden_size", path),
+        max_tokens=_number(
+            sentence or config, "max_seq_length" if sentence else "max_position_embeddings", path
+        ),
         content_hash=_hash_files(
             sorted(p for p in path.rglob("*") if p.suffix in {".json", ".txt", ".safetensors"})
         ),
@@ -88,9 +91,21 @@ def _read_json(path: Path, *, optional: bool = False) -> dict[str, Any]:
     if optional and not path.is_file():
         return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"embeddings.dense.model: {path} cannot be used ({error}).") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"embeddings.dense.model: {path} cannot be used (not a JSON object).")
+    return content
+
+
+def _number(config: dict[str, Any], key: str, path: Path) -> int:
+    value = config.get(key)
+    if not isinstance(value, int) or value < 1:
+        raise ConfigError(
+            f"embeddings.dense.model: {path} does not say {key!r}; give a complete model folder."
+        )
+    return value
 
 
 def _hash_files(paths: list[Path]) -> str:

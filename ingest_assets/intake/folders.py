@@ -30,15 +30,17 @@ class Problem:
 
 def require_folder(path: Path) -> Path:
     """The folder as an absolute path, or one clear line why it cannot be used."""
-    folder = path.expanduser().resolve()
     try:
+        folder = path.expanduser().resolve()
+        if not _is_unicode(str(folder)):
+            raise ConfigError(f"{_printable(str(path))}: name is not valid UTF-8; rename the folder.")
         if not folder.is_dir():
             fault = "is a file, not a folder" if folder.exists() else "does not exist"
             raise ConfigError(f"{path}: {fault}; give a folder with documents.")
         with os.scandir(folder):
             return folder
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check its permissions.") from None
+    except (OSError, RuntimeError) as error:  # a link to itself is a RuntimeError before Python 3.13
+        raise ConfigError(f"{path}: cannot be read ({_why(error)}); check its permissions.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ def _walk(folder: Path, prefix: str, root: Path, exclude: Exclusions) -> Iterato
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
     except OSError as error:
-        reason = f"folder cannot be read ({error.strerror}); check its permissions"
-        yield Problem(prefix.rstrip("/") or ".", reason, is_folder=True)
+        reason = f"folder cannot be read ({_why(error)}); check its permissions"
+        yield Problem(_printable(prefix.rstrip("/")) or ".", reason, is_folder=True)
         return
     for entry in entries:
         path = prefix + entry.name
@@ -85,8 +87,8 @@ def _entry(
             yield from _walk(Path(entry.path), path + "/", root, exclude)
         elif entry.is_file():
             yield _file(entry, path)
-    except OSError as error:
-        yield Problem(_printable(path), f"cannot be read ({error.strerror}); check the file")
+    except (OSError, RuntimeError) as error:
+        yield Problem(_printable(path), f"cannot be read ({_why(error)}); check the file")
 
 
 def _file(entry: "os.DirEntry[str]", path: str) -> SeenFile | Problem:
@@ -102,3 +104,7 @@ def _is_unicode(name: str) -> bool:
 
 def _printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _why(error: OSError | RuntimeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "a link that leads to itself"

@@ -46,7 +46,9 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 60})
+        self._engine = sa.create_engine(
+            sa.URL.create("sqlite", database=str(path)), connect_args={"timeout": 60}
+        )
         sa.event.listen(self._engine, "connect", _configure)
         with self.begin() as connection:
             schema.prepare(connection)
@@ -76,6 +78,21 @@ class Ledger:
                 connection.execute(sources.insert().values(name=name, path=str(path), first_seen=now))
             else:
                 bump(connection, {d.batch for d in read_documents(connection, source=name)})
+
+    def add_source(self, path: Path, wish: str, now: float) -> Source:
+        """The source of a folder: the one that is there, or a new one with a free name like `wish`."""
+        with self.begin() as connection:
+            known = {
+                row.name: row.path for row in connection.execute(sa.select(sources.c.name, sources.c.path))
+            }
+            for name, known_path in known.items():
+                if known_path == str(path):
+                    return Source(name, path)
+            name, number = wish, 2
+            while name in known:
+                name, number = f"{wish}-{number}", number + 1
+            connection.execute(sources.insert().values(name=name, path=str(path), first_seen=now))
+            return Source(name, path)
 
     def documents(self, *, batch: str | None = None, source: str | None = None) -> list[Document]:
         """Documents in intake order, deleted ones included."""

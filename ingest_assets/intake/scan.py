@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,6 +69,7 @@ class Changes:
 
     hashed: list[Hashed] = field(default_factory=list)
     gone: list[Document] = field(default_factory=list)
+    unseen: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unchanged: int = 0
     waiting: int = 0
@@ -113,28 +114,45 @@ def find_changes(
     limits: ScanLimits,
     clock: Callable[[], float] = time.time,
 ) -> Changes:
-    """Compare a folder with the ledger: by size and time first, then by hash."""
-    deadline = time.monotonic() + limits.budget_seconds
+    """Compare a folder with the ledger: by size and time first, then by hash; one file is always hashed."""
     known = {document.doc_id: document for document in ledger.documents(source=source.name)}
-    if not source.path.is_dir():
+    living = [document for document in known.values() if not document.is_deleted()]
+    if not _is_there(source.path):
         reason = "folder is not there; its documents are kept as they are"
-        return Changes(problems=[Problem(str(source.path), reason, is_folder=True)])
-    files, problems = _list(source, exclude)
+        return Changes(unseen=living, problems=[Problem(str(source.path), reason, is_folder=True)])
+    files, problems = _list(source, exclude, known)
+    deadline = time.monotonic() + limits.budget_seconds
     changes = Changes(problems=problems)
     for doc_id, file in files.items():
         before = known.get(doc_id)
         if before is not None and not before.is_deleted() and _looks_same(before, file):
             changes.unchanged += 1
-        elif time.monotonic() > deadline or clock() - file.mtime_ns / 1e9 < limits.settle_seconds:
+        elif _is_young(file, limits, clock()) or (changes.hashed and time.monotonic() > deadline):
             changes.waiting += 1
         else:
             _hash_into(changes, source, doc_id, file)
-    living = (document for document in known.values() if not document.is_deleted())
-    changes.gone = [d for d in living if d.doc_id not in files and not _is_hidden(d, problems)]
+    missing = [document for document in living if document.doc_id not in files]
+    changes.unseen = [document for document in missing if _is_hidden(document, problems)]
+    changes.gone = [document for document in missing if not _is_hidden(document, problems)]
     return changes
 
 
-def _list(source: Source, exclude: Exclusions) -> tuple[dict[str, SeenFile], list[Problem]]:
+def _is_young(file: SeenFile, limits: ScanLimits, now: float) -> bool:
+    """Still being written, perhaps; a file dated in the future is not young, its clock is wrong."""
+    return 0 <= now - file.mtime_ns / 1e9 < limits.settle_seconds
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        return folder.is_dir()
+    except OSError:
+        return False
+
+
+def _list(
+    source: Source, exclude: Exclusions, known: Mapping[str, Document]
+) -> tuple[dict[str, SeenFile], list[Problem]]:
+    """Files by document id. Of two names that differ only in Unicode form, the one known before stays."""
     files: dict[str, SeenFile] = {}
     problems: list[Problem] = []
     for found in walk(source.path, exclude):
@@ -142,11 +160,13 @@ def _list(source: Source, exclude: Exclusions) -> tuple[dict[str, SeenFile], lis
             problems.append(found)
             continue
         doc_id = file_doc_id(source.name, found.path)
-        if doc_id in files:
-            reason = f"same name as {files[doc_id].path!r} in another Unicode form; rename one of them"
-            problems.append(Problem(found.path, reason))
-        else:
+        if (other := files.get(doc_id)) is None:
             files[doc_id] = found
+            continue
+        is_known = doc_id in known and known[doc_id].path == found.path
+        files[doc_id], twin = (found, other) if is_known else (other, found)
+        reason = f"same name as {files[doc_id].path!r} in another Unicode form; rename one of them"
+        problems.append(Problem(twin.path, reason))
     return files, problems
 
 
@@ -193,8 +213,9 @@ def _store(
         touched |= _insert(connection, source, new, limits, now)
         touched |= _delete(connection, changes.gone, now)
         bump(connection, touched)
-        living = (documents.c.source == source.name) & documents.c.deleted_at.is_(None)
-        connection.execute(documents.update().where(living).values(last_seen=now))
+        if not changes.unseen:  # otherwise who was seen is not known for all, and nobody needs it so exactly
+            living = (documents.c.source == source.name) & documents.c.deleted_at.is_(None)
+            connection.execute(documents.update().where(living).values(last_seen=now))
         replace_problems(connection, source.name, [(p.path, p.reason) for p in changes.problems])
     report.new += len(new)
     report.deleted += len(changes.gone)

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ingest_assets.intake.folders import Exclusions, require_folder
@@ -35,13 +35,7 @@ def add_folder(
 ) -> Source:
     """Watch a folder under the name given, or one made from its own, unless it is watched already."""
     folder = require_folder(path)
-    known = ledger.sources()
-    for source in known:
-        if source.path == folder:
-            return source
-    source = Source(_free_name(name or folder.name, {source.name for source in known}), folder)
-    ledger.put_source(source.name, source.path, clock())
-    return source
+    return ledger.add_source(folder, _name_from(name or folder.name), clock())
 
 
 def scan(
@@ -53,8 +47,10 @@ def scan(
     """Look at every watched folder once; `not_documents` are folders of our own that may lie inside one."""
     register(ledger, folders)
     report = ScanReport()
+    started = time.monotonic()
     for source, exclude in _with_exclusions(ledger.sources(), folders, not_documents):
-        scan_source(ledger, source, exclude, limits, report)
+        left = max(0.0, limits.budget_seconds - (time.monotonic() - started))
+        scan_source(ledger, source, exclude, replace(limits, budget_seconds=left), report)
     return report
 
 
@@ -81,9 +77,5 @@ def _with_exclusions(
         yield source, Exclusions(patterns.get(source.name, ()), not_documents)
 
 
-def _free_name(wish: str, taken: set[str]) -> str:
-    base = re.sub(r"[^A-Za-z0-9._-]+", "-", wish).strip("-._")[:56] or "folder"
-    name, number = base, 2
-    while name in taken:
-        name, number = f"{base}-{number}", number + 1
-    return name
+def _name_from(wish: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", wish).strip("-._")[:56] or "folder"

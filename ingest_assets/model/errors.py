@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 Category = Literal[
     "input", "config", "runtime", "timeout", "io", "provider", "contract", "cancelled", "unknown"
@@ -127,6 +127,12 @@ class StageError(BaseModel):
     message: str
     retryable: bool
     detail: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("message")
+    @classmethod
+    def _storable(cls, message: str) -> str:
+        """Lone surrogates, from broken documents and file names, have no UTF-8 form."""
+        return message.encode("utf-8", "backslashreplace").decode()
 
     @classmethod
     def of(cls, error: BaseException, *, stage: str, item_id: str) -> "StageError":

@@ -52,18 +52,35 @@ class ChunksStage:
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Chunk one document with the chunkers of this process."""
-        document = _read_document(item)
         chunker = _chunker(self.options, model_folder(self.model))
+        document = _read_document(item)
         chunks = list(chunker.chunk(document))
+        refs: dict[str, str] = {}
         if not chunks:
-            # Docling puts headings above the text below them, so a document of headings alone has no chunk
-            # and could never be found: then the headings are the text.
-            chunker = _chunker(self.options, model_folder(self.model), emits_headings=True)
+            document, refs = _as_plain_text(document)
             chunks = list(chunker.chunk(document))
         rows = [_row(item.item_id, ordinal, chunk, chunker) for ordinal, chunk in enumerate(chunks)]
         for row in rows:
             row["captions"] = _captions(row["item_refs"], document)
+            row["item_refs"] = [refs.get(ref, ref) for ref in row["item_refs"]]
         return _table(rows)
+
+
+def _as_plain_text(document: Any) -> tuple[Any, dict[str, str]]:
+    """The document's texts as plain paragraphs, and which item each came from.
+
+    Docling puts headings above the text below them, so a document of headings alone would have no chunk and
+    could never be found.
+    """
+    from docling_core.types.doc.document import DoclingDocument, TextItem
+    from docling_core.types.doc.labels import DocItemLabel
+
+    plain, refs = DoclingDocument(name=document.name), {}
+    for item, _level in document.iterate_items():
+        if isinstance(item, TextItem) and item.text.strip():
+            prov = item.prov[0] if item.prov else None
+            refs[plain.add_text(DocItemLabel.TEXT, item.text, prov=prov).self_ref] = item.self_ref
+    return plain, refs
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
@@ -93,8 +110,6 @@ def _row(doc_id: str, ordinal: int, chunk: Any, chunker: Any) -> dict[str, Any]:
     contextualized = _storable(chunker.contextualize(chunk))
     headings = [_storable(heading) for heading in chunk.meta.headings or []]
     text = _storable(chunk.text)
-    if not text:  # a chunk of headings alone: the innermost is its text
-        text, contextualized = headings.pop(), contextualized.rstrip("\n")
     items = chunk.meta.doc_items
     return {
         "chunk_id": chunk_id(doc_id, ordinal, text),
@@ -125,13 +140,17 @@ def _storable(text: str) -> str:
 
 
 @functools.cache
-def _chunker(options: ChunkOptions, model: ModelFolder, emits_headings: bool = False) -> Any:
+def _chunker(options: ChunkOptions, model: ModelFolder) -> Any:
+    """Docling's chunker within what the model reads: the marks a tokenizer adds around a text count too."""
     from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
     from docling_core.transforms.chunker.tokenizer.huggingface import HuggingFaceTokenizer
 
     from ingest_assets.embedders.models import load_tokenizer
 
-    tokenizer = HuggingFaceTokenizer(tokenizer=load_tokenizer(model), max_tokens=options.max_tokens)
+    tokenizer = load_tokenizer(model)
+    limit = min(options.max_tokens, model.max_tokens - tokenizer.num_special_tokens_to_add())
     return HybridChunker(
-        tokenizer=tokenizer, merge_peers=options.merge_peers, always_emit_headings=emits_headings
+        tokenizer=HuggingFaceTokenizer(tokenizer=tokenizer, max_tokens=limit),
+        merge_peers=options.merge_peers,
+        repeat_table_header=False,  # each cell is written with its column's name already
     )

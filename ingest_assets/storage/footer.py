@@ -71,7 +71,11 @@ def read_footer(path: Path) -> Footer | None:
     except (pa.ArrowInvalid, OSError) as error:
         _log.warning("%s is damaged and will be made again: %s", path, error)
         return None
-    return _parse(raw)
+    try:
+        return _parse(raw)
+    except (KeyError, ValueError) as error:
+        _log.warning("%s has a footer that cannot be understood and will be made again: %s", path, error)
+        return None
 
 
 def _parse(raw: Mapping[bytes, bytes]) -> Footer | None:

@@ -35,7 +35,7 @@ class Layout:
 
     @property
     def instance_file(self) -> Path:
-        """A home's own settings of the Dagster instance, where it has them; otherwise the shipped ones hold."""
+        """A home's own settings of the Dagster instance; without them the shipped ones hold."""
         return self.home / "dagster.yaml"
 
     @property

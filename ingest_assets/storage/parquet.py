@@ -73,7 +73,10 @@ class RowReader:
             pieces.append(
                 piece.slice(max(start - first, 0), min(stop, first + piece.num_rows) - max(start, first))
             )
-        return pa.concat_tables(pieces) if pieces else self._file.schema_arrow.empty_table()
+        if pieces:
+            return pa.concat_tables(pieces)
+        nothing = self._file.schema_arrow.empty_table()
+        return nothing.select(self._columns) if self._columns else nothing
 
     def _group(self, group: int) -> pa.Table:
         if self._cached is None or self._cached[0] != group:

@@ -1,5 +1,6 @@
 """Tables as readers see them, and the commit that makes them."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,14 @@ from ingest_assets.storage.parquet import RowReader, write_parquet
 from ingest_assets.storage.parts import Parts
 
 
+class DamagedRows(IngestError):
+    """A file whose footer is whole and whose rows are not."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} is damaged")
+        self.path = path
+
+
 @dataclass(frozen=True)
 class Table:
     """One asset's content over one or more batches, read lazily."""
@@ -28,7 +37,7 @@ class Table:
 
     def scan(self) -> pl.LazyFrame:
         """All rows, batch after batch, nothing read until collected."""
-        return pl.scan_parquet(list(self.paths))
+        return pl.scan_parquet(list(self.paths), glob=False)
 
     @cached_property
     def footers(self) -> dict[Path, Footer]:
@@ -106,7 +115,13 @@ def commit(layout: Layout, wanted: Commit) -> Committed:
     footer = _footer(wanted, old, staged)
     changed = old is None or bool(staged) or old.as_metadata() != footer.as_metadata()
     if changed:
-        write_parquet(path, wanted.spec, _rows(path, wanted, old, parts, staged), footer.as_metadata())
+        try:
+            write_parquet(path, wanted.spec, _rows(path, wanted, old, parts, staged), footer.as_metadata())
+        except DamagedRows as damaged:
+            damaged.path.unlink(missing_ok=True)
+            raise IngestError(
+                f"{damaged.path} was damaged on disk and is removed; run the batch again to make it anew."
+            ) from damaged
     parts.clear()
     rows = sum(record.rows for record in footer.items.values())
     return Committed(path, rows, path.stat().st_size, changed)
@@ -138,9 +153,23 @@ def _rows(
     try:
         for item, mark in wanted.items.items():
             if item in fresh:
-                yield parts.read(item).cast(wanted.spec.schema)
+                with _naming(parts.path(item)):
+                    rows = parts.read(item)
             elif reader is not None and old is not None and is_current(old.items.get(item), mark):
-                yield reader.read(offsets[item], old.items[item].rows).cast(wanted.spec.schema)
+                with _naming(path):
+                    rows = reader.read(offsets[item], old.items[item].rows)
+            else:
+                continue
+            yield rows.cast(wanted.spec.schema)
     finally:
         if reader is not None:
             reader.close()
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Reading, and only reading, tells of a damaged file; a full disk while writing must remove nothing."""
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DamagedRows(path) from error

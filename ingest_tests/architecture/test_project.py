@@ -20,12 +20,16 @@ def test_every_dependency_is_pinned_to_a_tested_version():
     """`make setup` must give the versions that were tested together."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     wanted = {_name(requirement) for requirement in project["dependencies"]}
-    wanted |= {_name(requirement) for extra in project["optional-dependencies"].values() for requirement in extra}
+    wanted |= {
+        _name(requirement) for extra in project["optional-dependencies"].values() for requirement in extra
+    }
     lines = (PROJECT / "constraints.txt").read_text().splitlines()
     pinned = {_name(line) for line in lines if re.fullmatch(r"[A-Za-z0-9_.\-]+==\S+", line)}
 
     assert wanted <= pinned
-    assert all(re.fullmatch(r"[A-Za-z0-9_.\-]+==[\w.+!]+", line) for line in lines if not line.startswith("#"))
+    assert all(
+        re.fullmatch(r"[A-Za-z0-9_.\-]+==[\w.+!]+", line) for line in lines if not line.startswith("#")
+    )
 
 
 def test_dagster_validates_the_workspace(tmp_path: Path):

@@ -12,7 +12,17 @@ import ingest_assets
 from ingest_tests.conftest import clean_environment
 
 PACKAGE = Path(ingest_assets.__file__).parent
-HEAVY = {"docling", "docling_core", "torch", "torchvision", "transformers", "onnxruntime", "ray", "cv2", "rapidocr"}
+HEAVY = {
+    "docling",
+    "docling_core",
+    "torch",
+    "torchvision",
+    "transformers",
+    "onnxruntime",
+    "ray",
+    "cv2",
+    "rapidocr",
+}
 MIDDLE = {"runner", "stages", "parsing", "embedders", "backends", "storage", "intake"}
 # Modules that only a heavy library itself loads, named by what loads them.
 LOADED_BY_DOCLING = {"parsing/plugin.py"}
@@ -98,7 +108,9 @@ def test_heavy_libraries_are_imported_where_they_are_used(path: Path):
 
 def test_the_definitions_load_nothing_heavy(tmp_path: Path):
     """The real thing, in a fresh interpreter."""
-    code = "import ingest_assets.definitions as d, json, sys; d.defs(); print(json.dumps(sorted(sys.modules)))"
+    code = (
+        "import ingest_assets.definitions as d, json, sys; d.defs(); print(json.dumps(sorted(sys.modules)))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=clean_environment() | {"INGEST_HOME": str(tmp_path)},

@@ -1,0 +1,163 @@
+"""Bad input gets one clear line, the right exit code, and nothing is lost."""
+
+import os
+import unicodedata
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ingest_assets.cli.runs import run_batches, stages_between
+from ingest_assets.defs.home import open_home
+from ingest_tests.conftest import Command
+
+
+def _line(done) -> str:
+    """The one line on standard error."""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def test_a_folder_that_does_not_exist_is_named(ingest: Command, tmp_path: Path):
+    """What, where, what to do."""
+    done = ingest("all", "--input", tmp_path / "nowhere", check=2)
+
+    assert _line(done) == f"ingest: {tmp_path / 'nowhere'}: does not exist; give a folder with documents."
+
+
+def test_a_file_given_as_folder_is_named(ingest: Command, notes: Path):
+    """A frequent slip."""
+    done = ingest("all", "--input", notes / "swarm.md", check=2)
+
+    assert "is a file, not a folder" in _line(done)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root; intake tests scan as nobody")
+def test_an_unreadable_folder_is_named(ingest: Command, notes: Path):
+    """Permissions are the usual reason."""
+    notes.chmod(0)
+    try:
+        assert "cannot be read (Permission denied)" in _line(ingest("all", "--input", notes, check=2))
+    finally:
+        notes.chmod(0o755)
+
+
+def test_an_unknown_key_in_the_settings_is_refused(ingest: Command, notes: Path):
+    """A typo in a settings file must not be ignored."""
+    (ingest.home / "ingest.toml").write_text("[chunks]\nmax_token = 128\n")
+
+    done = ingest("all", "--input", notes, check=2)
+
+    file = ingest.home / "ingest.toml"
+    assert _line(done) == (
+        f"ingest: {file}: chunks.max_token: no such setting; known here: max_tokens, merge_peers."
+    )
+    assert not (ingest.home / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("all", "--workers", "-1"), ("--workers", "-1")),
+        (("all", "--retries", "many"), ("--retries", "many")),
+        (("all", "--until", "vectors"), ("--until", "vectors")),
+        (("all", "--form", "chunks"), ("--form",)),
+        (("al",), ("al",)),
+        (("all", "--from", "embeddings", "--until", "doctags"), ("--from embeddings", "--until doctags")),
+        (("up", "--port", "0"), ("--port", "0")),
+        (("inspect", "nothing.md"), ("nothing.md", "ingest status --documents")),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_two(
+    ingest: Command, arguments: tuple[str, ...], words: tuple[str, ...]
+):
+    """The line names the flag and what was wrong with it."""
+    line = _line(ingest(*arguments, check=2))
+
+    assert line.startswith("ingest: ")
+    assert all(word in line for word in words)
+
+
+def test_a_negative_worker_count_in_the_settings_is_refused(ingest: Command, notes: Path):
+    """The same rule wherever the number comes from."""
+    done = ingest("all", "--input", notes, check=2, INGEST_STAGES__DOCTAGS__WORKERS="-2")
+
+    assert (
+        _line(done)
+        == "ingest: INGEST_STAGES__DOCTAGS__WORKERS: should be greater than or equal to 0; got '-2'."
+    )
+
+
+def test_chunks_larger_than_the_model_reads_are_refused_with_both_numbers(ingest: Command, notes: Path):
+    """Text past the model's limit would silently be lost."""
+    line = _line(ingest("all", "--input", notes, check=2, INGEST_CHUNKS__MAX_TOKENS="512"))
+
+    assert "512" in line
+    assert "256" in line
+
+
+def test_no_source_at_all_is_explained(ingest: Command):
+    """The first thing a newcomer meets."""
+    assert "--input" in _line(ingest("all", check=2))
+
+
+def test_a_zero_byte_file_fails_alone(ingest: Command, notes: Path):
+    """One bad document never costs its neighbours."""
+    (notes / "empty.md").touch()
+
+    result = ingest.json("all", "--input", notes, check=1)
+
+    assert [(f["doc_id"], f["code"]) for f in result["failures"]] == [("notes:empty.md", "E_PARSE_EMPTY")]
+    assert result["converted"] == 3
+
+
+def test_names_in_any_unicode_form_are_kept_or_reported(ingest: Command, tmp_path: Path):
+    """Composed and decomposed names are ids in NFC; twins and undecodable names are reported, not lost."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    text = "# Notiz\n\nDie Bienen fliegen.\n"
+    composed, decomposed = (unicodedata.normalize(form, "prüfung.md") for form in ("NFC", "NFD"))
+    for name in (decomposed, "emoji 🐝 and, comma.md", composed):
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / os.fsdecode(b"latin-\xff.md")).write_text(text)
+
+    result = ingest.json("all", "--input", folder, check=1)
+
+    ids = set(pl.read_parquet(ingest.home / "data/chunks/*.parquet")["doc_id"])
+    assert ids == {"notes:prüfung.md", "notes:emoji 🐝 and, comma.md"}
+    reasons = {problem["path"]: problem["reason"] for problem in result["problems"]}
+    assert len(reasons) == 2
+    assert "not valid UTF-8" in reasons["latin-\\xff.md"]
+    assert any("another Unicode form" in reason for reason in reasons.values())
+
+
+def test_a_file_that_vanishes_after_the_scan_fails_alone_and_is_gone_with_the_next(
+    ingest: Command, notes: Path
+):
+    """Between listing and reading anything may happen."""
+    home = open_home(ingest.home)
+    home.watch(notes)
+    home.scan()
+    (notes / "swarm.md").unlink()
+
+    report = run_batches(home, stages_between("documents", "doctags"), {}, reason="test", bar=False)
+
+    assert (report.stages["documents"].failed, report.stages["doctags"].succeeded) == (1, 2)
+    (failure,) = home.tables("documents").failures.values()
+    assert failure.error.code == "E_DOCUMENT_MISSING"
+    assert failure.error.retryable
+    result = ingest.json("doctags")
+    assert (result["scan"]["deleted"], result["failures"], result["documents"]) == (1, [], 2)
+
+
+def test_a_damaged_table_is_made_again(ingest: Command, notes: Path):
+    """Tables are derived: damage costs work, never data."""
+    ingest("chunk", "--input", notes)
+    before = ingest.hashes()
+    (table,) = (ingest.home / "data/chunks").glob("*.parquet")
+    table.write_bytes(table.read_bytes()[:100])
+
+    ingest("chunk")
+
+    assert ingest.hashes() == before

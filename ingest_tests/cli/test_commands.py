@@ -1,0 +1,129 @@
+"""What each command says and answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ingest_tests.conftest import Command
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Command:
+    """A home in which three notes are ingested and one broken document failed."""
+    from ingest_tests.conftest import write_notes
+
+    folder = write_notes(tmp_path_factory.mktemp("in") / "notes")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
+    command = Command(tmp_path_factory.mktemp("home"))
+    command("all", "--input", folder, check=1)
+    return command
+
+
+COMMANDS = ["all", "doctags", "chunk", "embed", "plan", "status", "inspect", "doctor", "up", "demo"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_and_takes_home_and_json(name: str, capsys):
+    """`--help` is worth reading."""
+    from ingest_assets.cli.main import run
+
+    assert run([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--home" in text
+    assert "--json" in text
+
+
+def test_the_json_object_says_the_same_as_the_text(done: Command):
+    """Programs and people must not be told different things."""
+    result = done.json("all", check=1)
+    text = done("all", check=1)
+
+    assert result["exit_code"] == 1
+    assert (
+        f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
+        f"{result['chunks']} chunks, {result['vectors']} vectors, {len(result['failures'])} failed"
+        in text.stdout
+    )
+    assert (
+        f"failed: notes:broken.pdf [doctags E_PARSE_CORRUPT] {result['failures'][0]['message']}"
+        in text.stderr
+    )
+
+
+def test_status_shows_each_documents_checkpoint(done: Command):
+    """Stage, times, attempts and the last error."""
+    result = done.json("status", "--documents")
+
+    by_id = {line["doc_id"]: line for line in result["checkpoints"]}
+    good, bad = by_id["notes:swarm.md"], by_id["notes:broken.pdf"]
+    assert set(good["finished"]) == {"documents", "doctags", "chunks", "dense", "lexical"}
+    assert (good["stage"], good["error"]) == ("lexical", None)
+    assert bad["stage"] == "documents"
+    assert bad["attempts"] == {"documents": 1, "doctags": 1}
+    assert bad["error"].startswith("E_PARSE_CORRUPT: ")
+    assert all(batch["complete"] for batch in result["batches"])
+
+
+def test_inspect_finds_a_document_by_the_end_of_its_id(done: Command):
+    """Nobody types a whole id."""
+    result = done.json("inspect", "swarm.md")
+
+    assert result["doc_id"] == "notes:swarm.md"
+    assert result["rows"] == dict.fromkeys(("documents", "doctags", "chunks", "dense", "lexical"), 1)
+    assert "nine of ten frames" in result["chunks"][0]["text"]
+    assert "E_PARSE_CORRUPT" in done("inspect", "broken.pdf").stdout
+
+
+def test_plan_says_what_would_run_and_touches_nothing(done: Command, tmp_path: Path):
+    """Looking must not change what is looked at."""
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "new.md").write_text("# New\n\nA new note.\n")
+    before = {p: p.stat().st_mtime_ns for p in done.home.rglob("*") if p.is_file() and "ledger" not in p.name}
+
+    fresh = done.json("plan", "--input", folder)
+    changed = json.loads(done("plan", "--json", INGEST_CHUNKS__MAX_TOKENS="64").stdout)
+
+    assert fresh["scan"]["new"] == 1
+    runs = {state["stage"]: state["run"] for state in changed["stages"]}
+    assert runs == {"documents": 0, "doctags": 0, "chunks": 3, "dense": 3, "lexical": 3}
+    after = {p: p.stat().st_mtime_ns for p in done.home.rglob("*") if p.is_file() and "ledger" not in p.name}
+    assert after == before
+    assert "more" not in {source["name"] for source in done.json("status")["sources"]}
+
+
+def test_until_and_from_choose_the_stages(ingest: Command, notes: Path):
+    """A user may look at the doctags before chunking."""
+    first = ingest.json("all", "--input", notes, "--until", "doctags")
+    then = ingest.json("all", "--from", "chunks", "--until", "chunks")
+
+    assert list(first["stages"]) == ["documents", "doctags"]
+    assert then["stages"]["chunks"]["succeeded"] == 3
+    assert then["vectors"] == 0
+
+
+def test_from_a_stage_whose_input_is_missing_is_explained(ingest: Command, notes: Path):
+    """Dagster's wrapping must not hide the reason."""
+    done = ingest("chunk", "--input", notes, "--from", "chunks", check=1)
+
+    assert "doctags has no table for batch" in done.stderr
+
+
+def test_an_error_budget_stops_the_stage_and_keeps_what_is_done(ingest: Command, notes: Path):
+    """Zero means: stop on the first failure."""
+    (notes / "a-broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
+
+    stopped = ingest("doctags", "--input", notes, "--error-budget", 0, "--workers", 1, check=1)
+
+    assert "doctags stopped early" in stopped.stderr
+    assert ingest.json("doctags", check=1)["converted"] == 3
+
+
+def test_doctor_finds_a_missing_source(done: Command):
+    """The doctor looks where the trouble will be."""
+    good = done("doctor", check=0)
+    bad = done("doctor", check=1, INGEST_SOURCES__GONE__PATH="/nowhere/at/all")
+
+    assert "ok    model" in good.stdout
+    assert "FAIL" in bad.stdout

@@ -1,0 +1,83 @@
+"""Vectors of a document depend on the document alone."""
+
+import numpy as np
+
+from ingest_assets.embedders.dense import TransformersEmbedder, open_embedder
+from ingest_assets.model.options import DenseOptions
+
+BRIDGE = [
+    "The bridge was inspected in May.",
+    "Rust was found on two of the steel cables, and the engineers asked for a closer look in the summer.",
+    "Traffic is limited to cars.",
+    "Repairs are planned.",
+    *(f"Cable {number} holds " + "very " * number + "well." for number in range(8)),
+]
+SOUP = ["Cut the onions.", "Let the soup simmer for an hour, stir, and taste it. " * 30]
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Rows scaled to length one, as the table holds them."""
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_there_is_one_row_per_text(embedder: TransformersEmbedder) -> None:
+    """Also more texts than fit into one forward pass, and none."""
+    vectors = embedder.embed(BRIDGE)
+
+    assert len(BRIDGE) > DenseOptions().batch_size
+    assert vectors.shape == (len(BRIDGE), 384)
+    assert vectors.dtype == np.float32
+    assert np.isfinite(vectors).all()
+    assert embedder.embed([]).shape == (0, 384)
+
+
+def test_a_documents_rows_do_not_depend_on_what_was_embedded_before(embedder: TransformersEmbedder) -> None:
+    """Bit for bit: other documents, their length and their padding leave no trace."""
+    before = unit(embedder.embed(BRIDGE))
+    embedder.embed(SOUP)
+
+    after = unit(embedder.embed(BRIDGE))
+
+    assert after.tobytes() == before.tobytes()
+
+
+def test_a_documents_rows_do_not_depend_on_the_order_they_are_asked_in(
+    embedder: TransformersEmbedder,
+) -> None:
+    """Texts are sorted by length, so the same ones share a forward pass in any order."""
+    assert len({len(text) for text in BRIDGE}) == len(BRIDGE)
+    forward = unit(embedder.embed(BRIDGE))
+
+    backward = unit(embedder.embed(BRIDGE[::-1]))
+
+    assert backward[::-1].tobytes() == forward.tobytes()
+
+
+def test_padding_changes_a_row_by_no_more_than_rounding(embedder: TransformersEmbedder) -> None:
+    """A text beside a long one is padded; the mask must keep the padding out."""
+    alone = unit(embedder.embed(BRIDGE[:1]))
+    beside = unit(embedder.embed([BRIDGE[0], SOUP[1]]))
+
+    np.testing.assert_allclose(beside[:1], alone, atol=1e-5)
+
+
+def test_text_past_the_models_limit_is_cut(embedder: TransformersEmbedder) -> None:
+    """It neither fails nor changes the vector."""
+    words = "onion " * 400
+
+    np.testing.assert_allclose(embedder.embed([words]), embedder.embed([words + "bridge " * 400]), atol=1e-5)
+
+
+def test_texts_of_one_subject_are_closer_than_others(embedder: TransformersEmbedder) -> None:
+    """The vectors mean something: pooling and weights are the model's own."""
+    inspected, repaired, onions = unit(
+        embedder.embed(["The bridge was inspected.", "They repaired the bridge.", "Cut the onions."])
+    )
+
+    assert inspected @ repaired > 0.5 > 0.3 > inspected @ onions
+
+
+def test_a_process_opens_a_model_once(embedder: TransformersEmbedder) -> None:
+    """Threads share it; other options have their own."""
+    assert open_embedder(DenseOptions()) is embedder
+    assert (embedder.dim, embedder.model_id) == (384, embedder.model.model_id)

