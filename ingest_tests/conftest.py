@@ -13,8 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from ingest_assets.cli.main import run
+
+# Speed is measured in benchmarks; a slow first import must not fail a property.
+settings.register_profile("ingest", deadline=None)
+settings.load_profile("ingest")
 
 NOTES = {
     "swarm.md": "# Swarms\n\nA swarm leaves the hive in May, when nine of ten frames hold brood.\n",

@@ -1,0 +1,81 @@
+"""A home with hand-made tables, and a real Dagster instance on it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.instance import open_instance
+from ingest_assets.model.schemas import CHUNKS, TableSpec, dense_spec
+from ingest_assets.storage.parts import Parts
+from ingest_assets.storage.tables import Commit, commit
+from ingest_tests.conftest import write_notes
+
+BATCHES = ("2026-01-01-0001", "2026-01-01-0002")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """An empty home that the environment names, as the servers see it."""
+    path = tmp_path / "home"
+    path.mkdir()
+    monkeypatch.setenv("INGEST_HOME", str(path))
+    monkeypatch.setenv("DAGSTER_HOME", str(path / "state"))
+    monkeypatch.setenv("DAGSTER_DISABLE_TELEMETRY", "yes")
+    return open_home(path)
+
+
+@pytest.fixture
+def instance(home: Home) -> Iterator[dg.DagsterInstance]:
+    """The home's own instance: real SQLite, real files."""
+    with open_instance(home.layout) as instance:
+        yield instance
+
+
+@pytest.fixture
+def watched(home: Home, tmp_path: Path) -> Path:
+    """A folder with three notes that the home watches."""
+    folder = write_notes(tmp_path / "notes")
+    home.watch(folder)
+    return folder
+
+
+def chunk_rows(doc_id: str, ids: list[str]) -> pa.Table:
+    """Chunks with these ids."""
+    rows = [
+        {
+            "chunk_id": chunk,
+            "doc_id": doc_id,
+            "ordinal": ordinal,
+            "text": f"text of {chunk}",
+            "contextualized": f"text of {chunk}",
+            "headings": [],
+            "captions": [],
+            "pages": [],
+            "item_refs": [],
+            "tokens": 3,
+            "start_offset": 0,
+        }
+        for ordinal, chunk in enumerate(ids)
+    ]
+    return pa.Table.from_pylist(rows, schema=CHUNKS.schema)
+
+
+def vector_rows(doc_id: str, vectors: dict[str, list[float]]) -> pa.Table:
+    """Dense rows of these chunks."""
+    dim = len(next(iter(vectors.values())))
+    rows = [
+        {"chunk_id": chunk, "doc_id": doc_id, "ordinal": ordinal, "vector": vector, "norm": 1.0}
+        for ordinal, (chunk, vector) in enumerate(vectors.items())
+    ]
+    return pa.Table.from_pylist(rows, schema=dense_spec(dim).schema)
+
+
+def put(home: Home, spec: TableSpec, batch: str, tables: dict[str, pa.Table]) -> None:
+    """Commit a table made of these items' rows."""
+    for item, rows in tables.items():
+        Parts(home.layout, spec, batch).write(item, f"print of {item}", rows)
+    commit(home.layout, Commit(spec, batch, "1", "config", {item: f"print of {item}" for item in tables}))

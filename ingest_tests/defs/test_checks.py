@@ -1,0 +1,86 @@
+"""Checks that can fail: each predicate on tables that break it."""
+
+import math
+
+import pytest
+
+from ingest_assets.defs.checks.predicates import (
+    chunks_without_vector,
+    faulty_vectors,
+    items_without_rows,
+    repeated_keys,
+)
+from ingest_assets.defs.home import Home
+from ingest_assets.model.items import WorkItem
+from ingest_assets.model.schemas import CHUNKS, dense_spec
+from ingest_assets.storage.tables import Table
+from ingest_tests.defs.conftest import BATCHES, chunk_rows, put, vector_rows
+
+BATCH = BATCHES[0]
+
+
+def _table(home: Home, asset: str) -> Table:
+    return Table(asset, (home.layout.table(asset, BATCH),))
+
+
+def test_a_planned_document_without_rows_is_named(home: Home):
+    """By the same predicate that resume uses: an old fingerprint is as good as no row."""
+    put(home, CHUNKS, BATCH, {"done": chunk_rows("done", ["a"]), "stale": chunk_rows("stale", ["b"])})
+    items = [
+        WorkItem("done", "print of done"),
+        WorkItem("stale", "a newer print"),
+        WorkItem("absent", "print of absent"),
+    ]
+
+    assert items_without_rows(items, _table(home, "chunks")) == ["stale", "absent"]
+
+
+def test_a_repeated_id_is_named(home: Home):
+    """Two rows with one id cannot both be found."""
+    put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "b"]), "e": chunk_rows("e", ["b"])})
+
+    assert repeated_keys(_table(home, "chunks"), "chunk_id") == ["b"]
+
+
+def test_chunks_without_vectors_and_vectors_without_chunks_are_named(home: Home):
+    """Both ways: what cannot be found, and what is found in vain."""
+    put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "b"])})
+    put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"b": [1.0, 0.0], "c": [0.0, 1.0]})})
+
+    assert chunks_without_vector(_table(home, "chunks"), _table(home, "embeddings/dense")) == (["a"], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("vector", "not_finite", "not_unit"),
+    [
+        ([0.6, 0.8], [], []),
+        ([0.6, 0.9], [], ["a"]),
+        ([0.0, 0.0], [], ["a"]),
+        ([math.nan, 1.0], ["a"], []),
+        ([math.inf, 0.0], ["a"], []),
+    ],
+)
+def test_vectors_that_are_no_direction_are_named(home: Home, vector, not_finite, not_unit):
+    """One such vector poisons every search."""
+    put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": vector})})
+
+    faults = faulty_vectors(_table(home, "embeddings/dense"), 2)
+
+    assert (faults.dimension, faults.not_finite, faults.not_unit) == (None, not_finite, not_unit)
+
+
+def test_another_dimension_is_named(home: Home):
+    """Vectors of two models must never stand in one table."""
+    put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": [1.0, 0.0]})})
+
+    faults = faulty_vectors(_table(home, "embeddings/dense"), 384)
+
+    assert not faults.is_empty()
+    assert "expected 384 dimensions" in faults.dimension
+
+
+def test_an_empty_table_has_no_faults(home: Home):
+    """All documents of a batch may be deleted."""
+    put(home, dense_spec(2), BATCH, {})
+
+    assert faulty_vectors(_table(home, "embeddings/dense"), 2).is_empty()

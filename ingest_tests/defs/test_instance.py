@@ -1,0 +1,45 @@
+"""The Dagster instance of a home."""
+
+import dagster as dg
+
+from ingest_assets.config import PoolSettings
+from ingest_assets.defs.home import Home
+from ingest_assets.defs.instance import apply_pools, open_instance
+
+
+def test_everything_dagster_stores_is_below_state(home: Home, instance: dg.DagsterInstance):
+    """A home is one folder: moved, copied or deleted as a whole."""
+    assert instance.root_directory == str(home.layout.state)
+    assert {path.name for path in home.layout.home.iterdir()} == {"state"}
+
+
+def test_a_homes_own_instance_file_wins_and_changes_are_taken_up(home: Home):
+    """Editing dagster.yaml must have an effect."""
+    with open_instance(home.layout) as shipped:
+        queued = shipped.run_coordinator
+    home.layout.instance_file.write_text("telemetry:\n  enabled: false\nrun_retries:\n  enabled: false\n")
+
+    with open_instance(home.layout) as own:
+        assert not own.run_retries_enabled
+    assert type(queued).__name__ == "QueuedRunCoordinator"
+
+
+def test_the_shipped_settings_are_those_of_an_unattended_deployment(instance: dg.DagsterInstance):
+    """Queue, monitoring, retries for crashes only, no telemetry."""
+    assert instance.run_monitoring_enabled
+    assert instance.run_retries_enabled
+    assert not instance.get_settings("run_retries")["retry_on_asset_or_op_failure"]
+    assert not instance.telemetry_enabled
+    assert instance.get_settings("retention")
+
+
+def test_pool_limits_follow_the_settings(instance: dg.DagsterInstance):
+    """Raised, lowered, and left alone when nothing changed."""
+    first = apply_pools(instance, PoolSettings())
+    again = apply_pools(instance, PoolSettings())
+    raised = apply_pools(instance, PoolSettings(doctags=3))
+
+    assert first == PoolSettings().model_dump()
+    assert (again, raised) == ({}, {"doctags": 3})
+    limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
+    assert limits["doctags"] == 3

@@ -1,0 +1,122 @@
+"""The IO manager: lazy scans of one partition or many, and what the UI is told."""
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from ingest_assets.defs.home import Home
+from ingest_assets.defs.io_manager import ALLOW_MISSING, ParquetTables
+from ingest_assets.defs.partitions import batches
+from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.staged import Staged
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.model.schemas import CHUNKS
+from ingest_assets.storage.parts import Parts
+from ingest_assets.storage.tables import Commit, Table
+from ingest_tests.defs.conftest import BATCHES, chunk_rows, put
+
+
+def _load(home: Home, instance: dg.DagsterInstance, keys: list[str], kind: type, **metadata: object):
+    """What an asset downstream of `chunks` gets for these partitions."""
+    instance.add_dynamic_partitions("batches", list(BATCHES))
+    seen: list = []
+    chunks = dg.AssetSpec("chunks", partitions_def=batches)
+
+    def use(table):
+        seen.append(table)
+
+    use.__annotations__ = {"table": kind}
+    below = dg.asset(
+        name="below",
+        ins={"table": dg.AssetIn("chunks", metadata=metadata, partition_mapping=dg.AllPartitionMapping())}
+        if len(keys) > 1
+        else {"table": dg.AssetIn("chunks", metadata=metadata)},
+        partitions_def=None if len(keys) > 1 else batches,
+        io_manager_key="mem",
+    )(use)
+    result = dg.materialize(
+        [chunks, below],
+        selection=[below],
+        instance=instance,
+        partition_key=None if len(keys) > 1 else keys[0],
+        resources={"io_manager": ParquetTables(home=HomeResource()), "mem": dg.mem_io_manager},
+        raise_on_error=True,
+    )
+    assert result.success
+    return seen[0]
+
+
+def test_one_partition_is_loaded_as_a_table_or_a_lazy_frame(home: Home, instance: dg.DagsterInstance):
+    """Nothing is read until the asset asks."""
+    put(home, CHUNKS, BATCHES[0], {"d": chunk_rows("d", ["a", "b"])})
+
+    table = _load(home, instance, [BATCHES[0]], Table)
+    frame = _load(home, instance, [BATCHES[0]], pl.LazyFrame)
+
+    assert isinstance(table, Table)
+    assert isinstance(frame, pl.LazyFrame)
+    assert frame.select("chunk_id").collect().to_series().to_list() == ["a", "b"]
+
+
+def test_many_partitions_are_one_scan(home: Home, instance: dg.DagsterInstance):
+    """A whole-corpus asset reads all batches at once."""
+    for number, batch in enumerate(BATCHES):
+        put(home, CHUNKS, batch, {f"d{number}": chunk_rows(f"d{number}", [f"c{number}"])})
+
+    frame = _load(home, instance, list(BATCHES), pl.LazyFrame)
+
+    assert frame.select("chunk_id").collect().to_series().to_list() == ["c0", "c1"]
+
+
+def test_a_missing_partition_is_an_error_that_says_what_to_do(home: Home, instance: dg.DagsterInstance):
+    """Reading less than was asked for would be silent loss."""
+    put(home, CHUNKS, BATCHES[0], {"d": chunk_rows("d", ["a"])})
+
+    with pytest.raises(dg.DagsterError) as raised:
+        _load(home, instance, list(BATCHES), pl.LazyFrame)
+
+    assert f"chunks has no table for batch {BATCHES[1]}; materialise chunks" in str(raised.value.__cause__)
+
+
+def test_a_missing_partition_may_be_allowed(home: Home, instance: dg.DagsterInstance):
+    """For assets that take what there is."""
+    put(home, CHUNKS, BATCHES[0], {"d": chunk_rows("d", ["a"])})
+
+    frame = _load(home, instance, list(BATCHES), pl.LazyFrame, **{ALLOW_MISSING: True})
+
+    assert frame.collect().height == 1
+
+
+def test_output_is_committed_released_and_described(home: Home, instance: dg.DagsterInstance):
+    """Row count, schema, place, size and a preview, on the materialisation itself."""
+    instance.add_dynamic_partitions("batches", [BATCHES[0]])
+    released: list[bool] = []
+    Parts(home.layout, CHUNKS, BATCHES[0]).write("d", "print", chunk_rows("d", ["a", "b|c"]))
+    staged = Staged(
+        Commit(CHUNKS, BATCHES[0], "1", "config", {"d": "print"}),
+        StageOutcome(stage="chunks"),
+        lambda: released.append(True),
+    )
+
+    @dg.asset(name="chunks", partitions_def=batches)
+    def chunks():
+        return staged
+
+    result = dg.materialize(
+        [chunks],
+        instance=instance,
+        partition_key=BATCHES[0],
+        resources={"io_manager": ParquetTables(home=HomeResource())},
+    )
+
+    (event,) = result.get_asset_materialization_events()
+    metadata = event.step_materialization_data.materialization.metadata
+    path = home.layout.table("chunks", BATCHES[0])
+    assert released == [True]
+    assert metadata["dagster/partition_row_count"].value == 2
+    assert metadata["dagster/uri"].value == path.as_uri()
+    assert metadata["size_bytes"].value == path.stat().st_size
+    assert {column.name for column in metadata["dagster/column_schema"].value.columns} == set(
+        CHUNKS.schema.names
+    )
+    assert "text of b\\|c" in metadata["preview"].value
