@@ -64,7 +64,7 @@ def examine(path: Path) -> Iterator[Finding]:
         "ledger": lambda h: f"{len(h.ledger.documents())} documents known",
         "model": lambda h: model_folder(h.settings.embeddings.dense.model).model_id,
         "stages": lambda h: ", ".join(h.stages),
-        "dagster": lambda h: f"instance in {open_instance(h.layout).root_directory}",
+        "dagster": _instance,
     }
     for name, check in checks.items():
         yield _try(name, check, home)
@@ -83,6 +83,11 @@ def _try(name: str, check: Callable[[Home], str], home: Home) -> Finding:
 
 def _readable(folder: Path, _home: Home) -> str:
     return str(require_folder(folder))
+
+
+def _instance(home: Home) -> str:
+    with open_instance(home.layout) as instance:
+        return f"instance in {instance.root_directory}"
 
 
 def _writable(home: Home) -> str:

@@ -66,32 +66,29 @@ def run_batches(
 ) -> RunReport:
     """Run every batch that is not complete; with `force` or without `resume`, every batch."""
     report = RunReport(stages={stage: StageTotals() for stage in stages})
-    started = time.monotonic()
-    instance = open_instance(home.layout)
-    settle_orphans(instance)
-    apply_pools(instance, home.settings.pools)
-    job = build_definitions(bar=bar).resolve_job_def(INGEST_ALL)
     runs_all = bool(config.get("force")) or config.get("resume") is False
-    keys = list(home.ledger.batches())
-    instance.add_dynamic_partitions(batches.name or "", keys)
-    for batch in keys:
-        states = batch_states(home, batch, stages)
-        if not runs_all and all(state.is_complete() for state in states):
-            _count_skipped(states, report)
-            report.complete_before.append(batch)
-            continue
-        result = job.execute_in_process(
-            instance=instance,
-            partition_key=batch,
-            asset_selection=[dg.AssetKey(home.asset(stage).split("/")) for stage in stages],
-            run_config=_run_config(home, stages, config),
-            tags=run_tags(home, batch, reason) | _CLI_TAGS,
-            raise_on_error=False,
-        )
-        if _was_interrupted(result):
-            raise KeyboardInterrupt
-        report.ran.append(batch)
-        _add(home, stages, batch, result, report)
+    started = time.monotonic()
+    with open_instance(home.layout) as instance:
+        settle_orphans(instance)
+        apply_pools(instance, home.settings.pools)
+        job = build_definitions(bar=bar).resolve_job_def(INGEST_ALL)
+        keys = list(home.ledger.batches())
+        instance.add_dynamic_partitions(batches.name or "", keys)
+        for batch in keys:
+            states = batch_states(home, batch, stages)
+            if not runs_all and all(state.is_complete() for state in states):
+                _count_skipped(states, report)
+                report.complete_before.append(batch)
+                continue
+            result = job.execute_in_process(
+                instance=instance,
+                partition_key=batch,
+                asset_selection=[dg.AssetKey(home.asset(stage).split("/")) for stage in stages],
+                run_config=_run_config(home, stages, config),
+                tags=run_tags(home, batch, reason) | _CLI_TAGS,
+                raise_on_error=False,
+            )
+            _add(home, stages, batch, result, report)
     report.wall_seconds = time.monotonic() - started
     return report
 
@@ -108,6 +105,9 @@ def _count_skipped(states: Sequence[StageState], report: RunReport) -> None:
 
 
 def _add(home: Home, stages: Sequence[str], batch: str, result: Any, report: RunReport) -> None:
+    if _was_interrupted(result):
+        raise KeyboardInterrupt
+    report.ran.append(batch)
     by_asset = {home.asset(stage): stage for stage in stages}
     for event in result.get_asset_materialization_events():
         totals = report.stages[by_asset["/".join(event.asset_key.path)]]

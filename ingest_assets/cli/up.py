@@ -39,10 +39,10 @@ def up(home: flags.HomeFlag = None, port: PortFlag = 3000, as_json: flags.JsonFl
 
 
 def _prepare(home: Home) -> None:
-    instance = open_instance(home.layout)
-    for run_id in settle_orphans(instance):
-        warn(f"run {run_id} had lost its process; it is marked as failed and its pool slot is free.")
-    apply_pools(instance, home.settings.pools)
+    with open_instance(home.layout) as instance:
+        for run_id in settle_orphans(instance):
+            warn(f"run {run_id} had lost its process; it is marked as failed and its pool slot is free.")
+        apply_pools(instance, home.settings.pools)
 
 
 def _announce(home: Home, port: int, as_json: bool) -> None:

@@ -122,8 +122,10 @@ def test_an_error_budget_stops_the_stage_and_keeps_what_is_done(ingest: Command,
 
 def test_doctor_finds_a_missing_source(done: Command):
     """The doctor looks where the trouble will be."""
-    good = done("doctor", check=0)
-    bad = done("doctor", check=1, INGEST_SOURCES__GONE__PATH="/nowhere/at/all")
+    found = done("doctor", check=1, INGEST_SOURCES__GONE__PATH="/nowhere/at/all")
 
-    assert "ok    model" in good.stdout
-    assert "FAIL" in bad.stdout
+    assert "ok    model" in found.stdout
+    assert "ok    import docling.document_converter: works" in found.stdout
+    assert [line for line in found.stdout.splitlines() if line.startswith("FAIL")] == [
+        "FAIL  source gone: /nowhere/at/all: does not exist; give a folder with documents."
+    ]
