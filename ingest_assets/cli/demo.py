@@ -1,5 +1,7 @@
 """`ingest demo`: the samples that ship with the product, from documents to vectors."""
 
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -39,9 +41,12 @@ def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None
 
 
 def _next_steps(home: Path) -> None:
+    command = (
+        "ingest" if shutil.which("ingest") else os.path.relpath(Path(sys.executable).with_name("ingest"))
+    )
     say()
     say(f"{BROKEN_SAMPLE} is broken on purpose: one bad document never costs its neighbours.")
     say("Next:")
-    say(f"  ingest inspect swarm-control-calendar.html --home {home}")
-    say(f"  ingest up --home {home}          (web UI on http://127.0.0.1:3000)")
-    say("  ingest all --input FOLDER       (your own documents)")
+    say(f"  {command} inspect swarm-control-calendar.html --home {home}")
+    say(f"  {command} up --home {home}       (web UI on http://127.0.0.1:3000)")
+    say(f"  {command} all --input FOLDER     (your own documents)")

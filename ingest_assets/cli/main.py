@@ -24,6 +24,8 @@ Start with `ingest all --input FOLDER`; run it again at any time, only what chan
 
 _RUNS = "Stages that are already current are skipped, so this costs only what changed."
 
+INTERRUPTED = 130  # what Typer makes of a KeyboardInterrupt, and shells of SIGINT
+
 # Typer carries its own click; its exceptions are reached through the one that Typer exports.
 ClickError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
@@ -52,6 +54,8 @@ def run(arguments: list[str]) -> int:
         code = typer.main.get_command(app).main(
             arguments or ["--help"], prog_name="ingest", standalone_mode=False
         )
+        if code == INTERRUPTED:
+            warn("ingest: interrupted; finished documents are kept, the next run continues.")
         return int(code or 0)
     except ClickError as error:
         return _explain_usage(error)
@@ -61,9 +65,6 @@ def run(arguments: list[str]) -> int:
     except IngestError as error:
         warn(f"ingest: {error}")
         return 1
-    except (KeyboardInterrupt, typer.Abort):
-        warn("ingest: interrupted; finished documents are kept, the next run continues.")
-        return 130
 
 
 def _explain_usage(error: Any) -> int:

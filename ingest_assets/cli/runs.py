@@ -68,7 +68,7 @@ def run_batches(
     report = RunReport(stages={stage: StageTotals() for stage in stages})
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()
-    with open_instance(home.layout) as instance:
+    with open_instance(home.layout, captures_output=False) as instance:
         settle_orphans(instance)
         apply_pools(instance, home.settings.pools)
         job = build_definitions(bar=bar).resolve_job_def(INGEST_ALL)

@@ -4,10 +4,18 @@ import os
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.instance.ref import InstanceRef
 
 from ingest_assets.config import PoolSettings
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.layout import Layout
+
+
+_NO_CAPTURE = {
+    "module": "dagster.core.storage.noop_compute_log_manager",
+    "class": "NoOpComputeLogManager",
+    "config": {},
+}
 
 
 def environment(layout: Layout) -> dict[str, str]:
@@ -19,11 +27,16 @@ def environment(layout: Layout) -> dict[str, str]:
     }
 
 
-def open_instance(layout: Layout) -> dg.DagsterInstance:
-    """The instance that the web UI of this home uses too; made on first use."""
+def open_instance(layout: Layout, *, captures_output: bool = True) -> dg.DagsterInstance:
+    """The instance that the web UI of this home uses too; made on first use.
+
+    Without `captures_output` steps print to the terminal as usual: Dagster's capture takes standard error away
+    from a live bar, and its helpers complain aloud at Ctrl-C.
+    """
     _write_instance_file(layout)
     os.environ.update(environment(layout))
-    return dg.DagsterInstance.get()
+    changes = {} if captures_output else {"compute_logs": _NO_CAPTURE}
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(layout.state), overrides=changes))
 
 
 def _write_instance_file(layout: Layout) -> None:

@@ -49,8 +49,9 @@ class Coordinator:
                 self._turn()
             if self._tally.cancelled_reason is not None:
                 self._stop(self._options.grace_s)
-        except BaseException as error:
-            self._tally.cancelled_reason = f"interrupted by {type(error).__name__}"
+        except BaseException as error:  # an interrupt, whatever the host calls it, or a plan that failed
+            is_fault = isinstance(error, Exception)
+            self._tally.cancelled_reason = f"the plan failed: {error}" if is_fault else "interrupted"
             self._stop(0)
             raise
         finally:

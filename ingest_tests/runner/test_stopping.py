@@ -119,7 +119,7 @@ def test_an_interrupt_ends_the_stage_promptly_and_is_raised_again(tmp_path, kind
     (outcome,) = hooks.outcomes
     assert outcome.adds_up()
     assert outcome.cancelled >= 1
-    assert outcome.cancelled_reason == f"interrupted by {error.__name__}"
+    assert outcome.cancelled_reason == "interrupted"
     assert (tmp_path / "ok-0").read_text(encoding="utf-8") == "new ok-0"
     assert not (tmp_path / "sleep-2").exists()
     rows = {row.item_id: row.status for row in read_manifest(manifest.path)}
