@@ -10,7 +10,6 @@ from ingest_assets.config import PoolSettings
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.layout import Layout
 
-
 _NO_CAPTURE = {
     "module": "dagster.core.storage.noop_compute_log_manager",
     "class": "NoOpComputeLogManager",
@@ -30,8 +29,8 @@ def environment(layout: Layout) -> dict[str, str]:
 def open_instance(layout: Layout, *, captures_output: bool = True) -> dg.DagsterInstance:
     """The instance that the web UI of this home uses too; made on first use.
 
-    Without `captures_output` steps print to the terminal as usual: Dagster's capture takes standard error away
-    from a live bar, and its helpers complain aloud at Ctrl-C.
+    Without `captures_output` steps print to the terminal as usual: Dagster's capture takes standard error
+    away from a live bar, and its helpers complain aloud at Ctrl-C.
     """
     _write_instance_file(layout)
     os.environ.update(environment(layout))
