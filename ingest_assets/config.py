@@ -62,11 +62,19 @@ class EmbeddingSettings(Strict):
 class StagesSettings(Strict):
     """How each stage runs its items; keys are the same for every stage."""
 
-    documents: StageOptions = StageOptions(policy="io", retries=1)
+    documents: StageOptions = StageOptions(policy="io", retries=1, per_item_timeout_s=600)
     doctags: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=2048, per_item_timeout_s=900)
     chunks: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=600)
     dense: StageOptions = StageOptions(policy="gpu", retries=1)
     lexical: StageOptions = StageOptions(policy="io", workers=1)
+
+    @model_validator(mode="after")
+    def _is_for_every_run(self) -> "StagesSettings":
+        for name in type(self).model_fields:
+            options: StageOptions = getattr(self, name)
+            if options.dry_run or options.force:
+                raise ValueError("should not hold dry_run or force: they belong to one run, as flags")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -157,8 +165,13 @@ def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
     if given:
         return Path(given).expanduser().resolve()
     here = Path.cwd()
-    marks = (Layout(folder) for folder in (here, *here.parents))
-    return next((m.home for m in marks if m.settings_file.is_file() or m.instance_file.is_file()), here)
+    return next((folder for folder in (here, *here.parents) if _is_home(Layout(folder))), here)
+
+
+def _is_home(layout: Layout) -> bool:
+    """A folder with settings, a ledger, or this project's own files."""
+    is_project = layout.instance_file.is_file() and (layout.home / "ingest_assets").is_dir()
+    return layout.settings_file.is_file() or layout.ledger.is_file() or is_project
 
 
 def read_settings(home: Path) -> Settings:

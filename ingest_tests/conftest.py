@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 from hypothesis import settings
 
 from ingest_assets.cli.main import run
@@ -100,6 +101,13 @@ def clean_environment() -> dict[str, str]:
 def clean_environment_of(environment: Mapping[str, str]) -> dict[str, str]:
     """A copy of an environment without this product's and Dagster's variables."""
     return {k: v for k, v in environment.items() if not k.startswith(("INGEST_", "DAGSTER_"))}
+
+
+@pytest.fixture(autouse=True)
+def _no_left_over_instance() -> Iterator[None]:
+    """Dagster's test contexts leave their instance behind as the current one, also when it is long gone."""
+    with set_defs_state_storage(None):
+        yield
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None
     """Ingest the shipped samples. One of them is broken on purpose and must be the only failure."""
     home.mkdir(parents=True, exist_ok=True)
     here = open_home(home)
-    here.watch(samples_folder(), "samples")
+    here.watch_as("samples", samples_folder())
     scan = here.scan()
     report = run_batches(
         here, stages_between("documents", "embeddings"), {}, reason="demo", bar=sys.stderr.isatty()

@@ -68,7 +68,7 @@ def examine(path: Path) -> Iterator[Finding]:
     }
     for name, check in checks.items():
         yield _try(name, check, home)
-    for source in home.sources():
+    for source in home.sources() if home.layout.ledger.is_file() else []:
         yield _try(f"source {source.name}", partial(_readable, source.path), home)
     for module in _IMPORTS:
         yield _import(module)
@@ -110,4 +110,5 @@ def _import(module: str) -> Finding:
         [sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False
     )
     lines = done.stderr.strip().splitlines()
-    return Finding(f"import {module}", done.returncode == 0, "works" if done.returncode == 0 else lines[-1])
+    fault = lines[-1] if lines else f"ended with code {done.returncode}"
+    return Finding(f"import {module}", done.returncode == 0, "works" if done.returncode == 0 else fault)

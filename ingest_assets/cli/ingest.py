@@ -10,7 +10,14 @@ from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.planning import show_plan
 from ingest_assets.cli.runs import STEPS, RunReport, run_batches, stages_between
-from ingest_assets.cli.summary import corpus_numbers, failures, table_folders
+from ingest_assets.cli.summary import (
+    corpus_numbers,
+    failure_line,
+    failures,
+    problem_line,
+    scan_object,
+    table_folders,
+)
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import ConfigError
@@ -38,7 +45,8 @@ def run_command(last: flags.Step, help_text: str) -> Any:
         if list(STEPS).index(first) > list(STEPS).index(until):
             raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
         if dry_run:
-            show_plan(open_home(home), input, stages_between(first, until), as_json)
+            here = open_home(home, leaves_no_trace=True)
+            show_plan(here, input, stages_between(first, until), as_json, runs_all=force or not resume)
             return
         config = {
             "workers": workers,
@@ -78,8 +86,8 @@ def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str,
 
 def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, Any]:
     """Everything a command has to say, for people and programs alike."""
-    failed = failures(home)
-    problems = [{"source": s, "path": p.path, "reason": p.reason} for s, p in scan.problems]
+    failed = failures(home, report.errors)
+    found = scan_object(scan)
     return {
         "home": str(home.layout.home),
         "scan": {
@@ -87,7 +95,6 @@ def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, 
         },
         **corpus_numbers(home),
         "failures": failed,
-        "problems": problems,
         "broken_batches": report.broken,
         "batches": {"ran": report.ran, "complete_before": report.complete_before},
         "stages": {
@@ -102,7 +109,7 @@ def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, 
         },
         "wall_seconds": round(report.wall_seconds, 2),
         "tables": table_folders(home),
-        "exit_code": 1 if failed or problems or report.broken else 0,
+        "exit_code": 1 if failed or found["problems"] or report.broken else 0,
     }
 
 
@@ -120,9 +127,9 @@ def print_result(result: dict[str, Any]) -> None:
         f"{result['wall_seconds']:.1f} s in all."
     )
     for failure in result["failures"]:
-        warn(f"failed: {failure['doc_id']} [{failure['stage']} {failure['code']}] {failure['message']}")
+        warn(failure_line(failure))
     for problem in result["problems"]:
-        warn(f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}.")
+        warn(problem_line(problem))
     for batch, why in result["broken_batches"].items():
         warn(f"batch {batch} is not complete: {why}")
     say(f"Tables: {result['home']}/data/<asset>/<batch>.parquet")

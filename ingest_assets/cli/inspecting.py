@@ -23,7 +23,7 @@ def inspect(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Show one document: where it came from, how it was read, its chunks and its vectors."""
-    here = open_home(home)
+    here = open_home(home, leaves_no_trace=True)
     result = inspect_object(here, find(here, document.strip()), chunks)
     if as_json:
         print_json(result)
@@ -83,7 +83,8 @@ def _error(home: Home, stage: str, document: Document) -> str | None:
 def _print(result: dict[str, Any]) -> None:
     say(f"{result['doc_id']}  (batch {result['batch']}, number {result['seq']})")
     if result["deleted"]:
-        say("  deleted; its rows leave the tables with the next run")
+        waits = any(result["rows"].values())
+        say("  deleted" + ("; its rows leave the tables with the next run" if waits else ""))
     if (row := result["documents"]) is not None:
         say(f"  {row['mime']}, {row['size_bytes']} bytes, sha256 {row['content_hash'][:16]}…")
         say(f"  {row['uri']}")

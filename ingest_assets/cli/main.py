@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
     except ConfigError as error:
         warn(f"ingest: {error}")
         return 2
-    except IngestError as error:
+    except (IngestError, OSError) as error:
         warn(f"ingest: {error}")
         return 1
 

@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Grid
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def print_json(value: Any) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.runs import stages_between
-from ingest_assets.defs.completeness import batch_states
+from ingest_assets.cli.summary import problem_line, scan_object
+from ingest_assets.defs.completeness import StageState, batch_states
 from ingest_assets.defs.home import Home, open_home
 
 
@@ -19,12 +20,14 @@ def plan(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Say what a run would do per batch and stage, and touch nothing."""
-    show_plan(open_home(home), input, stages_between(first, until), as_json)
+    show_plan(open_home(home, leaves_no_trace=True), input, stages_between(first, until), as_json)
 
 
-def show_plan(home: Home, folder: Path | None, stages: Sequence[str], as_json: bool) -> None:
-    """Print the plan for people or programs."""
-    result = plan_object(home, folder, stages)
+def show_plan(
+    home: Home, folder: Path | None, stages: Sequence[str], as_json: bool, *, runs_all: bool = False
+) -> None:
+    """Print the plan for people or programs; `runs_all` when nothing would be skipped."""
+    result = plan_object(home, folder, stages, runs_all=runs_all)
     if as_json:
         print_json(result)
         return
@@ -34,7 +37,7 @@ def show_plan(home: Home, folder: Path | None, stages: Sequence[str], as_json: b
         f"{found['restored']} back again, {found['unchanged']} unchanged files."
     )
     for problem in result["problems"]:
-        warn(f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}.")
+        warn(problem_line(problem))
     rows = [
         [s["batch"], s["stage"], s["run"], s["done"], s["failed"], s["removed"]] for s in result["stages"]
     ]
@@ -46,25 +49,25 @@ def show_plan(home: Home, folder: Path | None, stages: Sequence[str], as_json: b
         )
 
 
-def plan_object(home: Home, folder: Path | None, stages: Sequence[str]) -> dict[str, Any]:
+def plan_object(
+    home: Home, folder: Path | None, stages: Sequence[str], *, runs_all: bool = False
+) -> dict[str, Any]:
     """The plan as one object."""
-    scan = home.preview_scan(folder)
     states = [state for batch in home.ledger.batches() for state in batch_states(home, batch, stages)]
     return {
         "home": str(home.layout.home),
-        "scan": {
-            name: getattr(scan, name) for name in ("new", "changed", "deleted", "restored", "unchanged")
-        },
-        "problems": [{"source": s, "path": p.path, "reason": p.reason} for s, p in scan.problems],
-        "stages": [
-            {
-                "batch": state.batch,
-                "stage": state.stage,
-                "run": len(state.run),
-                "done": state.done,
-                "failed": len(state.failed),
-                "removed": state.removed,
-            }
-            for state in states
-        ],
+        **scan_object(home.preview_scan(folder)),
+        "stages": [_line(state, runs_all) for state in states],
+    }
+
+
+def _line(state: StageState, runs_all: bool) -> dict[str, Any]:
+    again = state.done + len(state.failed) if runs_all else 0
+    return {
+        "batch": state.batch,
+        "stage": state.stage,
+        "run": len(state.run) + again,
+        "done": 0 if runs_all else state.done,
+        "failed": len(state.failed),
+        "removed": state.removed,
     }

@@ -16,6 +16,8 @@ from ingest_assets.defs.instance import apply_pools, open_instance
 from ingest_assets.defs.jobs import INGEST_ALL
 from ingest_assets.defs.orphans import settle_orphans
 from ingest_assets.defs.partitions import batches
+from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.model.errors import StageError
 
 STEPS: dict[str, tuple[str, ...]] = {
     "documents": ("documents",),
@@ -51,6 +53,7 @@ class RunReport:
     ran: list[str] = field(default_factory=list)
     complete_before: list[str] = field(default_factory=list)
     broken: dict[str, str] = field(default_factory=dict)
+    errors: list[StageError] = field(default_factory=list)
     wall_seconds: float = 0.0
 
 
@@ -71,7 +74,7 @@ def run_batches(
     with open_instance(home.layout, captures_output=False) as instance:
         settle_orphans(instance)
         apply_pools(instance, home.settings.pools)
-        job = build_definitions(bar=bar).resolve_job_def(INGEST_ALL)
+        job = build_definitions(HomeResource(path=str(home.layout.home)), bar=bar).resolve_job_def(INGEST_ALL)
         keys = list(home.ledger.batches())
         instance.add_dynamic_partitions(batches.name or "", keys)
         for batch in keys:
@@ -115,6 +118,7 @@ def _add(home: Home, stages: Sequence[str], batch: str, result: Any, report: Run
         for name in _COUNTS:
             setattr(totals, name, getattr(totals, name) + metadata[name].value)
         totals.seconds += metadata["wall_seconds"].value
+        report.errors += [StageError.model_validate(error) for error in metadata["errors"].value]
     if not result.success:
         report.broken[batch] = _why(result)
 

@@ -6,7 +6,7 @@ import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.summary import corpus_numbers, failures
+from ingest_assets.cli.summary import corpus_numbers, failure_line, failures, problem_line
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.home import UPSTREAM, Home, open_home
 from ingest_assets.intake.ledger import Document
@@ -19,7 +19,7 @@ def status(
     home: flags.HomeFlag = None, documents: DocumentsFlag = False, as_json: flags.JsonFlag = False
 ) -> None:
     """Show sources, batches, totals and failures; with --documents, how far each document is."""
-    here = open_home(home)
+    here = open_home(home, leaves_no_trace=True)
     result = status_object(here)
     if documents:
         result["checkpoints"] = checkpoints(here)
@@ -80,6 +80,8 @@ def _attempts(home: Home) -> dict[tuple[str, str], dict[str, Any]]:
     seen: dict[tuple[str, str], dict[str, Any]] = {}
     for stage in UPSTREAM:
         for row in read_manifest(home.layout.manifest(stage)):
+            if row.status == "cancelled":
+                continue
             entry = seen.setdefault((stage, row.item_id), {"attempts": 0})
             entry["attempts"] += 1
             if row.status == "done":
@@ -108,6 +110,6 @@ def _print(result: dict[str, Any]) -> None:
     for line in result.get("checkpoints", []):
         say(f"{line['doc_id']}  {line['stage'] or '-'}  {line['error'] or ''}".rstrip())
     for failure in result["failures"]:
-        warn(f"failed: {failure['doc_id']} [{failure['stage']} {failure['code']}] {failure['message']}")
+        warn(failure_line(failure))
     for problem in result["problems"]:
-        warn(f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}.")
+        warn(problem_line(problem))

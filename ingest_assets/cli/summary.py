@@ -1,10 +1,13 @@
 """What the tables of a home hold: the numbers that commands print and `--json` gives."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
 from ingest_assets.defs.home import UPSTREAM, Home
+from ingest_assets.intake.scan import ScanReport
+from ingest_assets.model.errors import StageError
 from ingest_assets.storage.tables import Table
 
 
@@ -26,23 +29,41 @@ def _rows(table: Table) -> int:
     return sum(record.rows for record in table.records.values())
 
 
-def failures(home: Home) -> list[dict[str, Any]]:
-    """Every document that could not be done, with the stage, the code and the reason."""
-    found = []
-    for stage in UPSTREAM:
-        for item, failure in home.tables(stage).failures.items():
-            error = failure.error
-            found.append(
-                {
-                    "doc_id": item,
-                    "stage": stage,
-                    "code": error.code,
-                    "category": error.category,
-                    "message": error.message,
-                    "retryable": error.retryable,
-                }
-            )
-    return found
+def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[str, Any]]:
+    """Every document that could not be done: as the tables say, and what failed now beside an older row."""
+    stored = [failure.error for stage in UPSTREAM for failure in home.tables(stage).failures.values()]
+    known = {(error.stage, error.item_id) for error in stored}
+    fresh = [error for error in of_this_run if (error.stage, error.item_id) not in known]
+    return [
+        {
+            "doc_id": error.item_id,
+            "stage": error.stage,
+            "code": error.code,
+            "category": error.category,
+            "message": error.message,
+            "retryable": error.retryable,
+        }
+        for error in [*stored, *fresh]
+    ]
+
+
+def failure_line(failure: dict[str, Any]) -> str:
+    """A failure for a person."""
+    return f"failed: {failure['doc_id']} [{failure['stage']} {failure['code']}] {failure['message']}"
+
+
+def scan_object(scan: ScanReport) -> dict[str, Any]:
+    """What a scan found, for people and programs alike."""
+    names = ("new", "changed", "deleted", "restored", "unchanged")
+    return {
+        "scan": {name: getattr(scan, name) for name in names},
+        "problems": [{"source": s, "path": p.path, "reason": p.reason} for s, p in scan.problems],
+    }
+
+
+def problem_line(problem: dict[str, Any]) -> str:
+    """A file that was not taken in, for a person."""
+    return f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}."
 
 
 def table_folders(home: Home) -> dict[str, str]:

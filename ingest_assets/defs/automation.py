@@ -40,7 +40,7 @@ def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
         requests = [
             _request(here, key, revision, "changed")
             for key, revision in changed.items()
-            if not is_batch_complete(here, key)
+            if not is_batch_complete(here, key, revision)
         ]
         return dg.SensorResult(
             run_requests=requests or None,
@@ -69,7 +69,9 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
         here = home.open()
         settle_orphans(context.instance)
         revisions = here.ledger.batches()
-        incomplete = [key for key in revisions if not is_batch_complete(here, key)]
+        incomplete = [
+            key for key, revision in revisions.items() if not is_batch_complete(here, key, revision)
+        ]
         if not incomplete:
             return dg.SkipReason(f"All {len(revisions)} batches are complete.")
         context.instance.add_dynamic_partitions(batches.name or "", incomplete)

@@ -8,17 +8,16 @@ from ingest_assets.defs.assets.documents import documents
 from ingest_assets.defs.assets.embeddings import dense_embeddings, lexical_embeddings
 from ingest_assets.defs.automation import folder_sensor, reconcile_schedule
 from ingest_assets.defs.checks.tables import ALL_CHECKS
-from ingest_assets.defs.home import open_home
 from ingest_assets.defs.io_manager import ParquetTables
 from ingest_assets.defs.jobs import jobs
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.resources.runner import StageRunner
 
 
-def build_definitions(*, bar: bool = False) -> dg.Definitions:
-    """The deployment of the home that the environment names; `bar` is for a person at a terminal."""
-    settings = open_home().settings
-    home = HomeResource()
+def build_definitions(home: HomeResource | None = None, *, bar: bool = False) -> dg.Definitions:
+    """The deployment of a home, by default the environment's; `bar` is for a person at a terminal."""
+    home = home or HomeResource()
+    settings = home.open().settings
     return dg.Definitions(
         assets=[documents, doctags, chunks, dense_embeddings, lexical_embeddings],
         asset_checks=ALL_CHECKS,

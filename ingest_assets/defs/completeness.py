@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from ingest_assets.defs.home import UPSTREAM, Home
 from ingest_assets.model.errors import TableMissing
-from ingest_assets.model.items import WorkItem
-from ingest_assets.storage.footer import read_footer
+from ingest_assets.model.identity import canonical_json, sha256_text
+from ingest_assets.model.items import WorkItem, is_current
+from ingest_assets.storage.footer import Footer, read_footer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,30 @@ def batch_states(home: Home, batch: str, stages: Sequence[str] = tuple(UPSTREAM)
     return [states[stage] for stage in UPSTREAM if stage in stages]
 
 
-def is_batch_complete(home: Home, batch: str) -> bool:
-    """True when no stage has anything left to do for the batch."""
-    return all(state.is_complete() for state in batch_states(home, batch))
+def is_batch_complete(home: Home, batch: str, revision: int) -> bool:
+    """True when no stage has anything left to do for the batch.
+
+    The answer is remembered in the ledger for exactly these documents, settings and files, so that a night's
+    look over thousands of complete batches costs a few file sizes each.
+    """
+    mark = _mark(home, batch, revision)
+    if mark is not None and home.ledger.complete_mark(batch) == mark:
+        return True
+    complete = all(state.is_complete() for state in batch_states(home, batch))
+    if complete and mark is not None:
+        home.ledger.set_complete_mark(batch, mark)
+    return complete
+
+
+def _mark(home: Home, batch: str, revision: int) -> str | None:
+    facts: list[object] = [revision, home.configuration_hash]
+    for stage in UPSTREAM:
+        try:
+            status = home.layout.table(home.asset(stage), batch).stat()
+        except FileNotFoundError:
+            return None
+        facts.append([status.st_size, status.st_mtime_ns])
+    return sha256_text(canonical_json(facts))
 
 
 def _state(home: Home, stage: str, batch: str, above: StageState | None) -> StageState:
@@ -52,19 +74,21 @@ def _state(home: Home, stage: str, batch: str, above: StageState | None) -> Stag
         items = []
     planned = {item.item_id for item in items}
     pending = set(above.run) if above else set()
-    run = [item.item_id for item in items if item.item_id in pending or not _is_settled(item)]
-    run += sorted(pending - planned)
+    settled = [item for item in items if item.item_id not in pending and _is_settled(item, stored)]
+    done = {item.item_id for item in settled}
     kept = set(stored.items) | set(stored.failures) if stored else set()
     return StageState(
         stage=stage,
         batch=batch,
-        run=tuple(run),
-        done=sum(item.satisfies() for item in items if item.item_id not in pending),
+        run=tuple([item.item_id for item in items if item.item_id not in done] + sorted(pending - planned)),
+        done=sum(not item.is_known_to_fail() for item in settled),
         failed=tuple(item.item_id for item in items if item.known_failure and item.item_id not in pending),
         removed=len(kept - planned - pending),
         has_table=stored is not None,
     )
 
 
-def _is_settled(item: WorkItem) -> bool:
-    return item.satisfies() or item.is_known_to_fail()
+def _is_settled(item: WorkItem, stored: Footer | None) -> bool:
+    """Only what is committed counts: rows that wait as parts are finished, but nobody can read them yet."""
+    record = stored.items.get(item.item_id) if stored else None
+    return is_current(record, item.fingerprint) or item.is_known_to_fail()

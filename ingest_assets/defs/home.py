@@ -1,28 +1,31 @@
 """A home folder, composed: its settings, ledger, stages and tables, and the plan of each stage."""
 
 import functools
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ingest_assets.config import Settings, home_folder, read_settings
-from ingest_assets.embedders.models import model_folder
+from ingest_assets.embedders.models import PACKAGED, model_folder
 from ingest_assets.intake.folders import require_folder
 from ingest_assets.intake.ledger import Ledger, Source
 from ingest_assets.intake.scan import ScanLimits, ScanReport
-from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan
-from ingest_assets.model.errors import ConfigError, TableMissing
+from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan, watched_sources
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage, KnownFile
 from ingest_assets.stages.embeddings import DenseStage, LexicalStage
-from ingest_assets.stages.stage import Candidate, work_items
+from ingest_assets.stages.stage import Candidate, config_hash, work_items
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.tables import Table, existing_table
 
 AnyStage = DocumentsStage | DoctagsStage | ChunksStage | DenseStage | LexicalStage
 
@@ -42,16 +45,18 @@ class Home:
 
     layout: Layout
     settings: Settings
+    leaves_no_trace: bool = False
 
     @functools.cached_property
     def ledger(self) -> Ledger:
-        return Ledger(self.layout.ledger)
+        is_absent = self.leaves_no_trace and not self.layout.ledger.is_file()
+        return Ledger(None if is_absent else self.layout.ledger)
 
     @functools.cached_property
     def stages(self) -> dict[str, AnyStage]:
         """The recipes as configured; refuses settings that contradict each other."""
-        settings = self.settings
-        limit = model_folder(settings.embeddings.dense.model).max_tokens
+        settings, model = self.settings, self._dense_model
+        limit = model_folder(model).max_tokens
         if settings.chunks.max_tokens > limit:
             raise ConfigError(
                 f"chunks.max_tokens: {settings.chunks.max_tokens} is more than the {limit} tokens that "
@@ -60,10 +65,21 @@ class Home:
         return {
             "documents": DocumentsStage(),
             "doctags": DoctagsStage(settings.parsing),
-            "chunks": ChunksStage(settings.chunks, settings.embeddings.dense.model),
-            "dense": DenseStage(settings.embeddings.dense),
+            "chunks": ChunksStage(settings.chunks, model),
+            "dense": DenseStage(settings.embeddings.dense.model_copy(update={"model": model})),
             "lexical": LexicalStage(settings.embeddings.lexical),
         }
+
+    @functools.cached_property
+    def configuration_hash(self) -> str:
+        """One hash of everything but documents that decides any row."""
+        return sha256_text(canonical_json([config_hash(stage) for stage in self.stages.values()]))
+
+    @property
+    def _dense_model(self) -> str:
+        """A model folder may be given relative to the home, as sources may."""
+        model = self.settings.embeddings.dense.model
+        return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
 
     def options(self, stage: str) -> StageOptions:
         """How a stage runs, by the settings."""
@@ -76,15 +92,13 @@ class Home:
 
     def table(self, stage: str, batch: str) -> Table:
         """A batch's table; raises when it has not been made."""
-        path = self.layout.table(self.asset(stage), batch)
-        if not path.is_file():
-            raise TableMissing(f"{self.asset(stage)} has no table for batch {batch}; run that stage first.")
-        return Table(self.asset(stage), (path,))
+        return existing_table(self.layout, self.asset(stage), [batch])
 
     def tables(self, stage: str) -> Table:
-        """All batches' tables together."""
+        """All batches' tables together; damaged ones are left out, for they will be made again."""
         folder = self.layout.asset_folder(self.asset(stage))
-        return Table(self.asset(stage), tuple(sorted(folder.glob("*.parquet"))))
+        whole = [path for path in sorted(folder.glob("*.parquet")) if read_footer(path) is not None]
+        return Table(self.asset(stage), tuple(whole))
 
     def candidates(self, stage: str, batch: str, upstream: Table | None = None) -> Iterator[Candidate]:
         """What a stage could work on in a batch."""
@@ -119,15 +133,17 @@ class Home:
                 )
 
     def sources(self) -> list[Source]:
-        """Every watched folder: those the ledger knows, and those the settings name."""
-        named = {source.name: source for source in self.ledger.sources()}
-        named |= {folder.name: Source(folder.name, folder.path) for folder in self._folders()}
-        return list(named.values())
+        """Every watched folder: those added by commands, and those the settings name."""
+        return watched_sources(self.ledger, self._folders())
 
-    def watch(self, folder: Path, name: str | None = None) -> Source:
+    def watch(self, folder: Path) -> Source:
         """Add a folder to this home, unless it is watched already."""
         register(self.ledger, self._folders())
-        return add_folder(self.ledger, folder, name)
+        return add_folder(self.ledger, folder)
+
+    def watch_as(self, name: str, folder: Path) -> None:
+        """Watch a folder under a fixed name, wherever it is now."""
+        self.ledger.put_source(Source(name, folder), time.time())
 
     def scan(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanReport:
         """Bring the ledger up to date with the watched folders."""
@@ -137,7 +153,7 @@ class Home:
     def preview_scan(self, extra: Path | None = None) -> ScanReport:
         """What a scan would find, with nothing written."""
         folders = self._folders()
-        watched = {source.path for source in self.ledger.sources()} | {folder.path for folder in folders}
+        watched = {source.path for source in self.sources()}
         if extra is not None and (folder := require_folder(extra)) not in watched:
             folders.append(WatchedFolder(f"{folder.name} (not watched yet)", folder))
         return preview(self.ledger, folders, ScanLimits(self.settings.batches), self._own_folders())
@@ -152,7 +168,15 @@ class Home:
         ]
 
 
-def open_home(path: Path | None = None) -> Home:
-    """The home at a path, or the one the environment names."""
-    home = (path or home_folder()).resolve()
-    return Home(Layout(home), read_settings(home))
+def open_home(path: Path | None = None, *, leaves_no_trace: bool = False) -> Home:
+    """The home at a path, or the one the environment names; `leaves_no_trace` for those who only look."""
+    home = (path or home_folder()).expanduser().resolve()
+    if re.search(r"\?|%[0-9A-Fa-f]{2}", str(home)):
+        raise ConfigError(
+            f"{home}: Dagster cannot store in a folder with '?' or '%XX' in its path; rename it."
+        )
+    if home.exists() and not home.is_dir():
+        raise ConfigError(f"{home}: is a file, not a folder; give a home folder.")
+    if leaves_no_trace and not home.is_dir():
+        raise ConfigError(f"{home}: there is no home folder here; `ingest all --home` makes one.")
+    return Home(Layout(home), read_settings(home), leaves_no_trace)

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.staged import Staged
-from ingest_assets.model.errors import TableMissing
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.tables import Committed, Table, commit
+from ingest_assets.storage.tables import Committed, commit, existing_table
 
 ALLOW_MISSING = "allow_missing_partitions"
 _PREVIEW_ROWS = 5
@@ -37,23 +36,13 @@ class ParquetTables(dg.ConfigurableIOManager):
         """A `Table`, or a lazy frame where the input is annotated as one."""
         asset = "/".join(context.asset_key.path)
         allowed = bool((context.definition_metadata or {}).get(ALLOW_MISSING))
-        table = existing_table(self._layout(), asset, list(context.asset_partition_keys), allowed)
+        table = existing_table(
+            self._layout(), asset, list(context.asset_partition_keys), allow_missing=allowed
+        )
         return table.scan() if context.dagster_type.typing_type is pl.LazyFrame else table
 
     def _layout(self) -> Layout:
         return self.home.open().layout
-
-
-def existing_table(layout: Layout, asset: str, batches: list[str], allow_missing: bool) -> Table:
-    """The table over the given batches; a batch without a file is an error unless that is allowed."""
-    paths = {batch: layout.table(asset, batch) for batch in batches}
-    missing = [batch for batch, path in paths.items() if not path.is_file()]
-    if missing and not allow_missing:
-        raise TableMissing(
-            f"{asset} has no table for batch {', '.join(missing[:5])}; materialise {asset} for it first, "
-            f"or set {ALLOW_MISSING} in the input's metadata."
-        )
-    return Table(asset, tuple(path for batch, path in paths.items() if batch not in missing))
 
 
 def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:

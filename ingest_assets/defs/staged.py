@@ -10,6 +10,7 @@ from ingest_assets.model.outcomes import StageOutcome
 from ingest_assets.storage.tables import Commit
 
 _ERRORS_SHOWN = 20
+_ERRORS_KEPT = 200
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Staged:
         """What the Dagster UI shows of the run; plain numbers are plotted over time."""
         outcome = self.outcome
         failures = self.commit.failures
+        errors = [error.model_dump(mode="json") for error in outcome.errors[:_ERRORS_KEPT]]
         counts = {
             name: getattr(outcome, name)
             for name in ("scheduled", "skipped", "succeeded", "failed", "retries")
@@ -31,6 +33,7 @@ class Staged:
         metadata: dict[str, Any] = {
             **counts,
             "failed_in_this_batch": len(failures),
+            "errors": dg.MetadataValue.json(errors),
             "wall_seconds": round(outcome.wall_s, 3),
             "items_per_second": round(outcome.items_per_s, 3),
             "workers": outcome.workers,

@@ -4,12 +4,15 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from ingest_assets.intake import schema
 from ingest_assets.intake.schema import batches, documents, scan_problems, sources
+from ingest_assets.model.errors import IngestError
+
+Origin = Literal["command", "settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +35,40 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A watched folder."""
+    """A watched folder, and who named it: a command, or the settings (which may drop it again)."""
 
     name: str
     path: Path
+    origin: Origin = "command"
 
 
 _COLUMNS = [documents.c[name] for name in Document.__dataclass_fields__]
 
 
 class Ledger:
-    """SQLite in WAL mode: readers never wait for the writer, and a killed writer leaves no half change."""
+    """SQLite in WAL mode: readers never wait for the writer, and a killed writer leaves no half change.
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._engine = sa.create_engine(
-            sa.URL.create("sqlite", database=str(path)), connect_args={"timeout": 60}
-        )
+    Without a path it is empty and in memory, for commands that must not leave a trace.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        url = sa.URL.create("sqlite", database=None if path is None else str(path))
+        self._engine = sa.create_engine(url, connect_args={"timeout": 60})
         sa.event.listen(self._engine, "connect", _configure)
-        with self.begin() as connection:
-            schema.prepare(connection)
+        try:
+            self._open(str(path))
+        except sa.exc.DatabaseError as error:
+            raise IngestError(f"{path}: cannot be used as the ledger ({error.orig}); restore it.") from None
+
+    def _open(self, where: str) -> None:
+        with self._engine.connect() as connection:
+            version = schema.version_of(connection)
+        schema.require_known(version, where)
+        if version is None:
+            with self.begin() as connection:
+                schema.prepare(connection)
 
     def close(self) -> None:
         """Close the connections."""
@@ -67,31 +84,33 @@ class Ledger:
     def sources(self) -> list[Source]:
         """Known folders by name."""
         with self._engine.connect() as connection:
-            rows = connection.execute(sa.select(sources.c.name, sources.c.path).order_by(sources.c.name))
-            return [Source(row.name, Path(row.path)) for row in rows]
+            rows = connection.execute(sa.select(sources).order_by(sources.c.name))
+            return [Source(row.name, Path(row.path), row.origin) for row in rows]
 
-    def put_source(self, name: str, path: Path, now: float) -> None:
+    def put_source(self, source: Source, now: float) -> None:
         """Add a folder, or change where a known one is; then its documents' rows must say so too."""
+        row = {"path": str(source.path), "origin": source.origin}
         with self.begin() as connection:
-            found = connection.execute(sources.update().where(sources.c.name == name).values(path=str(path)))
-            if found.rowcount == 0:
-                connection.execute(sources.insert().values(name=name, path=str(path), first_seen=now))
-            else:
-                bump(connection, {d.batch for d in read_documents(connection, source=name)})
+            before = connection.scalar(sa.select(sources.c.path).where(sources.c.name == source.name))
+            if before is None:
+                connection.execute(sources.insert().values(name=source.name, first_seen=now, **row))
+                return
+            connection.execute(sources.update().where(sources.c.name == source.name).values(**row))
+            if before != str(source.path):
+                bump(connection, {d.batch for d in read_documents(connection, source=source.name)})
 
     def add_source(self, path: Path, wish: str, now: float) -> Source:
         """The source of a folder: the one that is there, or a new one with a free name like `wish`."""
         with self.begin() as connection:
-            known = {
-                row.name: row.path for row in connection.execute(sa.select(sources.c.name, sources.c.path))
-            }
-            for name, known_path in known.items():
-                if known_path == str(path):
-                    return Source(name, path)
+            known = {row.name: row for row in connection.execute(sa.select(sources))}
+            for row in known.values():
+                if row.path == str(path):
+                    return Source(row.name, path, row.origin)
             name, number = wish, 2
             while name in known:
                 name, number = f"{wish}-{number}", number + 1
-            connection.execute(sources.insert().values(name=name, path=str(path), first_seen=now))
+            values = {"name": name, "path": str(path), "origin": "command", "first_seen": now}
+            connection.execute(sources.insert().values(**values))
             return Source(name, path)
 
     def documents(self, *, batch: str | None = None, source: str | None = None) -> list[Document]:
@@ -110,6 +129,16 @@ class Ledger:
         with self._engine.connect() as connection:
             rows = connection.execute(sa.select(batches.c.key, batches.c.revision).order_by(batches.c.key))
             return {row.key: row.revision for row in rows}
+
+    def complete_mark(self, batch: str) -> str | None:
+        """For which state of the world a batch was found complete."""
+        with self._engine.connect() as connection:
+            return connection.scalar(sa.select(batches.c.complete_mark).where(batches.c.key == batch))
+
+    def set_complete_mark(self, batch: str, mark: str) -> None:
+        """Remember that a batch is complete for this state of the world."""
+        with self.begin() as connection:
+            connection.execute(batches.update().where(batches.c.key == batch).values(complete_mark=mark))
 
     def problems(self) -> list[tuple[str, str, str]]:
         """What the last scan could not take in: source, path, reason."""

@@ -1,6 +1,5 @@
 """Finding new, changed and deleted files, and giving each new document its home batch."""
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +21,8 @@ from ingest_assets.intake.ledger import (
 )
 from ingest_assets.intake.schema import batches as batch_table
 from ingest_assets.intake.schema import documents
-from ingest_assets.model.identity import file_doc_id
+from ingest_assets.model.identity import file_doc_id, hash_file
 from ingest_assets.model.options import BatchLimits
-
-_BLOCK = 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -176,22 +173,13 @@ def _looks_same(before: Document, file: SeenFile) -> bool:
 
 def _hash_into(changes: Changes, source: Source, doc_id: str, file: SeenFile) -> None:
     try:
-        changes.hashed.append(Hashed(doc_id, file, hash_file(source.path / file.path)))
+        changes.hashed.append(Hashed(doc_id, file, hash_file(source.path / file.path)[0]))
     except FileNotFoundError:
         return  # gone between listing and reading: the next scan sees it as it then is
     except OSError as error:
         changes.problems.append(
             Problem(file.path, f"cannot be read ({error.strerror}); check its permissions")
         )
-
-
-def hash_file(path: Path) -> str:
-    """sha256 of a file's bytes, in constant memory."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _is_hidden(document: Document, problems: Sequence[Problem]) -> bool:

@@ -20,6 +20,7 @@ sources = sa.Table(
     metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("path", sa.Text, nullable=False),
+    sa.Column("origin", sa.String(16), nullable=False),
     sa.Column("first_seen", sa.Float, nullable=False),
 )
 
@@ -46,6 +47,7 @@ batches = sa.Table(
     metadata,
     sa.Column("key", sa.String(32), primary_key=True),
     sa.Column("revision", sa.BigInteger, nullable=False, index=True),
+    sa.Column("complete_mark", sa.String(64)),
 )
 
 scan_problems = sa.Table(
@@ -57,14 +59,25 @@ scan_problems = sa.Table(
 )
 
 
-def prepare(connection: sa.Connection) -> None:
-    """Make the tables on first use; refuse a ledger of a version this code does not know."""
-    metadata.create_all(connection)
+def version_of(connection: sa.Connection) -> int | None:
+    """The stored version, or None where there is no ledger yet."""
+    if not sa.inspect(connection).has_table(meta.name):
+        return None
     stored = connection.scalar(sa.select(meta.c.value).where(meta.c.key == "ledger_version"))
-    if stored is None:
+    return None if stored is None else int(stored)
+
+
+def prepare(connection: sa.Connection) -> None:
+    """Make the tables on first use; call it in a transaction that holds the write lock."""
+    metadata.create_all(connection)
+    if version_of(connection) is None:
         connection.execute(meta.insert().values(key="ledger_version", value=str(LEDGER_VERSION)))
-    elif int(stored) != LEDGER_VERSION:
+
+
+def require_known(version: int | None, where: str) -> None:
+    """Refuse a ledger of a version this code does not know."""
+    if version is not None and version != LEDGER_VERSION:
         raise IngestError(
-            f"The ledger {connection.engine.url.database} has schema version {stored}; this release knows "
-            f"{LEDGER_VERSION}. Use the release that made it, or move the ledger aside to rebuild it."
+            f"The ledger {where} has schema version {version}; this release knows {LEDGER_VERSION}. "
+            "Use the release that made it."
         )

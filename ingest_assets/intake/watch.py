@@ -9,25 +9,42 @@ from pathlib import Path
 from ingest_assets.intake.folders import Exclusions, require_folder
 from ingest_assets.intake.ledger import Ledger, Source
 from ingest_assets.intake.scan import ScanLimits, ScanReport, preview_source, scan_source
+from ingest_assets.model.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedFolder:
-    """A folder and what of it is left out."""
+    """A folder of the settings, and what of it is left out."""
 
     name: str
     path: Path
     exclude: tuple[str, ...] = ()
 
 
+def watched_sources(ledger: Ledger, folders: Sequence[WatchedFolder]) -> list[Source]:
+    """Every source as it is to be looked at now, by name.
+
+    A source that was in the settings once and is not any more is left alone: its documents stay as they are.
+    """
+    named = {source.name: source for source in ledger.sources() if source.origin == "command"}
+    named |= {folder.name: Source(folder.name, folder.path, "settings") for folder in folders}
+    return [named[name] for name in sorted(named)]
+
+
 def register(
     ledger: Ledger, folders: Sequence[WatchedFolder], clock: Callable[[], float] = time.time
 ) -> None:
-    """Make the ledger know the folders of the settings; a folder that moved keeps its documents."""
-    known = {source.name: source.path for source in ledger.sources()}
-    for folder in folders:
-        if known.get(folder.name) != folder.path:
-            ledger.put_source(folder.name, folder.path, clock())
+    """Make the ledger know the folders of the settings; a folder that moved keeps its documents.
+
+    A new place is taken over only when there is a folder: a slip in the settings, or a disk that is not
+    mounted, must not send every document's path into the void.
+    """
+    known = {source.name: source for source in ledger.sources()}
+    for source in watched_sources(ledger, folders):
+        _require_apart(source, watched_sources(ledger, folders))
+        before = known.get(source.name)
+        if before != source and (before is None or before.path == source.path or source.path.is_dir()):
+            ledger.put_source(source, clock())
 
 
 def add_folder(
@@ -35,6 +52,9 @@ def add_folder(
 ) -> Source:
     """Watch a folder under the name given, or one made from its own, unless it is watched already."""
     folder = require_folder(path)
+    known = ledger.sources()
+    if all(source.path != folder for source in known):
+        _require_apart(Source("", folder), known)
     return ledger.add_source(folder, _name_from(name or folder.name), clock())
 
 
@@ -48,7 +68,7 @@ def scan(
     register(ledger, folders)
     report = ScanReport()
     started = time.monotonic()
-    for source, exclude in _with_exclusions(ledger.sources(), folders, not_documents):
+    for source, exclude in _with_exclusions(watched_sources(ledger, folders), folders, not_documents):
         left = max(0.0, limits.budget_seconds - (time.monotonic() - started))
         scan_source(ledger, source, exclude, replace(limits, budget_seconds=left), report)
     return report
@@ -62,9 +82,7 @@ def preview(
 ) -> ScanReport:
     """What `scan` would find, with nothing written; folders new to the ledger are looked at too."""
     report = ScanReport()
-    named = {source.name: source for source in ledger.sources()}
-    named |= {folder.name: Source(folder.name, folder.path) for folder in folders}
-    for source, exclude in _with_exclusions(list(named.values()), folders, not_documents):
+    for source, exclude in _with_exclusions(watched_sources(ledger, folders), folders, not_documents):
         preview_source(ledger, source, exclude, limits, report)
     return report
 
@@ -75,6 +93,17 @@ def _with_exclusions(
     patterns = {folder.name: folder.exclude for folder in folders}
     for source in sources:
         yield source, Exclusions(patterns.get(source.name, ()), not_documents)
+
+
+def _require_apart(source: Source, others: Sequence[Source]) -> None:
+    """Two sources that share files would take in every document twice."""
+    for other in others:
+        overlaps = source.path.is_relative_to(other.path) or other.path.is_relative_to(source.path)
+        if other.name != source.name and overlaps:
+            raise ConfigError(
+                f"{source.path} and {other.path}, watched as {other.name!r}, share files; "
+                "watch only one of them, or use the same name."
+            )
 
 
 def _name_from(wish: str) -> str:

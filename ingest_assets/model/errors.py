@@ -18,10 +18,6 @@ class ConfigError(IngestError):
     """A setting or a command-line value is wrong; nothing was started."""
 
 
-class StageCancelled(IngestError):
-    """A stage ended early on purpose; what it finished is kept."""
-
-
 class TableMissing(IngestError):
     """A table that is needed has not been made yet."""
 

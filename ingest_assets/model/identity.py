@@ -5,6 +5,8 @@ import json
 import unicodedata
 import uuid
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 UNIT_SEPARATOR = "\u241f"
@@ -32,7 +34,29 @@ def chunk_id(doc_id: str, ordinal: int, text: str) -> str:
 
 
 def fingerprint(
-    stage: str, version: str, config: Mapping[str, Any], libraries: Mapping[str, str], upstream: str
+    stage: str, stage_version: str, config: Mapping[str, Any], libraries: Mapping[str, str], upstream: str
 ) -> str:
     """Why an item is current; chained through `upstream`, so that staleness flows down the graph."""
-    return sha256_text(canonical_json([stage, version, dict(config), dict(libraries), upstream]))
+    return sha256_text(canonical_json([stage, stage_version, dict(config), dict(libraries), upstream]))
+
+
+def installed_versions(*packages: str) -> dict[str, str]:
+    """Versions of installed packages, without importing them; `absent` if not installed."""
+    return {package: _version(package) for package in packages}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def hash_file(path: Path, head_bytes: int = 0) -> tuple[str, bytes]:
+    """sha256 of a file's bytes, in constant memory, and the first of them."""
+    digest, head = hashlib.sha256(), b""
+    with path.open("rb") as stream:
+        while block := stream.read(1024 * 1024):
+            head = head or block[:head_bytes]
+            digest.update(block)
+    return digest.hexdigest(), head

@@ -41,8 +41,12 @@ class WorkItem:
         return is_current(self.record, self.fingerprint)
 
     def is_known_to_fail(self) -> bool:
-        """True when the very same item failed before in a way that trying again cannot mend."""
-        return self.known_failure is not None and not self.known_failure.retryable
+        """True when the very same item failed before and its own bytes were at fault.
+
+        A missing library, a full disk or a bug may be mended outside; only bad input stays bad.
+        """
+        failure = self.known_failure
+        return failure is not None and failure.category == "input" and not failure.retryable
 
 
 @dataclass(frozen=True, slots=True)

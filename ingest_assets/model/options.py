@@ -49,7 +49,7 @@ class StageOptions(BaseModel):
 
 
 class ParsingOptions(BaseModel):
-    """How documents are read. Everything here can change the doctags, so it is in their fingerprint."""
+    """How documents are read, and which are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

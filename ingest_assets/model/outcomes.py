@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ingest_assets.model.errors import StageError
 
-Status = Literal["done", "skipped", "failed"]
 Verdict = Literal["run", "skip", "known_failure"]
 
 

@@ -1,6 +1,6 @@
 """Where the rooms meet: protocols, so that no middle room imports another."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -59,13 +59,3 @@ class ExecutionBackend(Protocol):
         timeout_s: float,
     ) -> Future[Any]: ...
     def close(self, grace_s: float) -> None: ...
-
-
-class Embedder(Protocol):
-    """Who makes vectors."""
-
-    @property
-    def dim(self) -> int: ...
-    @property
-    def model_id(self) -> str: ...
-    def embed(self, texts: Sequence[str]) -> Any: ...

@@ -1,12 +1,14 @@
 """Why a document cannot be read, as types. Messages are stored, so they hold no path, time or address."""
 
-from ingest_assets.model.errors import ItemError
+from typing import ClassVar
+
+from ingest_assets.model.errors import Category, ItemError
 
 
 class ParseError(ItemError):
     """The bytes are at fault, so a second attempt would end the same way."""
 
-    category = "input"
+    category: ClassVar[Category] = "input"
     code = "E_PARSE_CORRUPT"
     retryable = False
 
@@ -38,10 +40,12 @@ class UnsupportedDocument(ParseError):
 class DocumentTooLarge(ParseError):
     """The file is larger than `parsing.max_mebibytes`."""
 
+    category = "config"  # a setting refuses it, and may change its mind
     code = "E_SECURITY_TOO_LARGE"
 
 
 class TooManyPages(ParseError):
     """The document is longer than `parsing.max_pages`."""
 
+    category = "config"
     code = "E_SECURITY_TOO_MANY_PAGES"

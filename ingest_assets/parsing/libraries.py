@@ -1,6 +1,6 @@
 """Whose versions decide what a document reads as. They are part of the doctags' fingerprint."""
 
-from importlib.metadata import PackageNotFoundError, version
+from ingest_assets.model.identity import installed_versions
 
 DECIDING = (
     "docling",
@@ -19,16 +19,11 @@ DECIDING = (
     "python-docx",
     "python-pptx",
     "openpyxl",
+    "opencv-python-headless",
+    "pylatexenc",
 )
 
 
 def library_versions() -> dict[str, str]:
     """Name and installed version of every library that can change the doctags; `absent` if not installed."""
-    return {name: _version(name) for name in DECIDING}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "absent"
+    return installed_versions(*DECIDING)

@@ -28,7 +28,7 @@ def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) 
     _tidy(document, name)
     return ParsedDocument(
         doctags=doctags_of(document),
-        document=canonical_json(document),
+        document=document_json(document),
         parser=parser,
         pages=len(document.pages),
         texts=len(document.texts),
@@ -61,7 +61,7 @@ def _has_tag(label: Any) -> bool:
         return False
 
 
-def canonical_json(document: Any) -> str:
+def document_json(document: Any) -> str:
     """Docling's JSON, byte for byte the same for equal documents."""
     content = document.export_to_dict()
     for table in content.get("tables", ()):

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from ingest_assets.embedders.models import ModelFolder, model_folder
 from ingest_assets.model.errors import ContractBroken
-from ingest_assets.model.identity import chunk_id
+from ingest_assets.model.identity import chunk_id, installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import ChunkOptions
 from ingest_assets.model.schemas import CHUNKS, TableSpec
-from ingest_assets.stages.stage import PRELOAD, Candidate, installed
+from ingest_assets.stages.stage import PRELOAD, Candidate
 from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.tables import Table
 
@@ -36,7 +36,7 @@ class ChunksStage:
         return {**self.options.model_dump(mode="json"), "tokenizer": model_folder(self.model).tokenizer_hash}
 
     def libraries(self) -> Mapping[str, str]:
-        return installed("docling-core", "semchunk", "tokenizers")
+        return installed_versions("docling-core", "semchunk", "tokenizers")
 
     def footer(self) -> Mapping[str, str]:
         return {"tokenizer": model_folder(self.model).name, "max_tokens": str(self.options.max_tokens)}

@@ -47,7 +47,8 @@ class DoctagsStage:
     parsing: ParsingOptions = ParsingOptions()
 
     def config(self) -> Mapping[str, Any]:
-        return self.parsing.model_dump(mode="json")
+        """Limits only refuse documents: raising one must not convert all the others again."""
+        return self.parsing.model_dump(mode="json", exclude={"max_mebibytes", "max_pages"})
 
     def libraries(self) -> Mapping[str, str]:
         return library_versions()
@@ -67,7 +68,7 @@ class DoctagsStage:
         """Convert one document with the reader of this process."""
         path = Path(item.meta["path"])
         read_verified(path, item.meta["content_hash"])
-        threads = max(1, (os.cpu_count() or 1) // context.workers)
+        threads = max(1, len(os.sched_getaffinity(0)) // context.workers)
         parsed = _reader(self.parsing, threads).read(path, path.name, item.meta["mime"])
         row = {name: getattr(parsed, name) for name in _COLUMNS}
         row |= {

@@ -1,6 +1,5 @@
 """Files of a watched folder become rows: where they are, what they are, and the hash of their bytes."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +8,12 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from ingest_assets.model.errors import DocumentChanged, DocumentMissing, DocumentUnreadable
-from ingest_assets.model.identity import canonical_json, sha256_text
+from ingest_assets.model.identity import canonical_json, hash_file, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import DOCUMENTS, TableSpec
 from ingest_assets.parsing.media import media_type
 from ingest_assets.stages.stage import Candidate
 
-_BLOCK = 1024 * 1024
 _HEAD = 8192
 
 
@@ -73,13 +71,8 @@ class DocumentsStage:
 
 def read_verified(path: Path, content_hash: str) -> bytes:
     """The first bytes of a file whose content has the hash expected; otherwise an error that says why."""
-    digest = hashlib.sha256()
-    head = b""
     try:
-        with path.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                head = head or block[:_HEAD]
-                digest.update(block)
+        found, head = hash_file(path, _HEAD)
     except FileNotFoundError:
         raise DocumentMissing(
             f"{path.name} vanished after the folder was scanned; the next scan settles it."
@@ -88,7 +81,7 @@ def read_verified(path: Path, content_hash: str) -> bytes:
         raise DocumentUnreadable(
             f"{path.name} cannot be read ({error.strerror}); check its permissions."
         ) from None
-    if digest.hexdigest() != content_hash:
+    if found != content_hash:
         raise DocumentChanged(
             f"{path.name} changed after the folder was scanned; the next scan takes the new bytes."
         )

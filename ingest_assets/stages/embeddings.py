@@ -11,10 +11,11 @@ import pyarrow as pa
 from ingest_assets.embedders.lexical import term_counts
 from ingest_assets.embedders.models import model_folder
 from ingest_assets.model.errors import ContractBroken
+from ingest_assets.model.identity import installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import DenseOptions, LexicalOptions
 from ingest_assets.model.schemas import LEXICAL, TableSpec, dense_spec
-from ingest_assets.stages.stage import PRELOAD, Candidate, installed
+from ingest_assets.stages.stage import PRELOAD, Candidate
 from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.tables import Table, row_offsets
 
@@ -65,7 +66,7 @@ class DenseStage:
         }
 
     def libraries(self) -> Mapping[str, str]:
-        return installed("torch", "transformers", "tokenizers")
+        return installed_versions("torch", "transformers", "tokenizers")
 
     def footer(self) -> Mapping[str, str]:
         model = model_folder(self.options.model)

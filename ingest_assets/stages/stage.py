@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -97,15 +96,3 @@ def work_items(
             record=record,
             known_failure=stored.known_failure(candidate.item_id, mark) if stored else None,
         )
-
-
-def installed(*packages: str) -> dict[str, str]:
-    """Versions of installed packages, without importing them."""
-    return {package: _version(package) for package in packages}
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "absent"

@@ -8,7 +8,7 @@ from ingest_assets.model.identity import sha256_text
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The folder tree below `INGEST_HOME`: `data/` is the product, `state/` is what can be rebuilt."""
+    """The folder tree below `INGEST_HOME`: `data/` is the product, `state/` what is known about it."""
 
     home: Path
 

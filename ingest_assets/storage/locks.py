@@ -1,9 +1,8 @@
 """Locks between processes that vanish with the process that held them."""
 
-import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
@@ -11,7 +10,7 @@ class FileLock:
     """An advisory lock on a file, shared or exclusive; closing it (or dying) lets go."""
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        self._path = path
+        self.path = path
         self._mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         self._descriptor: int | None = None
 
@@ -34,8 +33,8 @@ class FileLock:
             self._descriptor = None
 
     def _lock(self, mode: int) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, mode)
         except BaseException:
@@ -50,11 +49,13 @@ class HeldLocks:
     def __init__(self, shared: Sequence[Path], exclusive: Sequence[Path]) -> None:
         self._locks = [FileLock(p, shared=True) for p in shared] + [FileLock(p) for p in exclusive]
 
-    def acquire(self) -> None:
-        """Take all; on any failure none stays held."""
+    def acquire(self, on_wait: Callable[[Path], None] = lambda _path: None) -> None:
+        """Take all, telling which one has to be waited for; on any failure none stays held."""
         try:
             for lock in self._locks:
-                lock.acquire()
+                if not lock.try_acquire():
+                    on_wait(lock.path)
+                    lock.acquire()
         except BaseException:
             self.release()
             raise
@@ -63,14 +64,3 @@ class HeldLocks:
         """Let go of all."""
         for lock in reversed(self._locks):
             lock.release()
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock for the block."""
-    lock = FileLock(path)
-    lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()

@@ -1,7 +1,8 @@
 """Tables as readers see them, and the commit that makes them."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -10,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from ingest_assets.model.errors import IngestError
+from ingest_assets.model.errors import IngestError, TableMissing
 from ingest_assets.model.items import Record, is_current
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import sweep_scratch
@@ -37,7 +38,7 @@ class Table:
 
     def scan(self) -> pl.LazyFrame:
         """All rows, batch after batch, nothing read until collected."""
-        return pl.scan_parquet(list(self.paths), glob=False)
+        return pl.scan_parquet(list(self.paths), glob=False) if self.paths else pl.LazyFrame()
 
     @cached_property
     def footers(self) -> dict[Path, Footer]:
@@ -81,6 +82,19 @@ class Committed:
     changed: bool
 
 
+def existing_table(
+    layout: Layout, asset: str, batches: Sequence[str], *, allow_missing: bool = False
+) -> Table:
+    """The table over the given batches; a batch without a whole file is an error unless that is allowed."""
+    paths = {batch: layout.table(asset, batch) for batch in batches}
+    missing = [batch for batch, path in paths.items() if read_footer(path) is None]
+    if missing and not allow_missing:
+        raise TableMissing(
+            f"{asset} has no table for batch {', '.join(missing[:5])}; materialise {asset} for it first."
+        )
+    return Table(asset, tuple(path for batch, path in paths.items() if batch not in missing))
+
+
 def row_offsets(records: Mapping[str, Record]) -> dict[str, int]:
     """The first row of each item; items stand in the footer in row order."""
     starts = accumulate((record.rows for record in records.values()), initial=0)
@@ -90,7 +104,7 @@ def row_offsets(records: Mapping[str, Record]) -> dict[str, int]:
 def set_aside(layout: Layout, asset: str, batch: str, label: str) -> Path | None:
     """Keep the table as it is now in quarantine, for a run that is about to replace all of it.
 
-    A hard link is enough: tables are replaced by renaming, never written in place.
+    A hard link is enough, where there are any: tables are replaced by renaming, never written in place.
     """
     path = layout.table(asset, batch)
     if not path.is_file():
@@ -98,7 +112,10 @@ def set_aside(layout: Layout, asset: str, batch: str, label: str) -> Path | None
     kept = layout.quarantine(asset, batch) / f"{label}.parquet"
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.unlink(missing_ok=True)
-    kept.hardlink_to(path)
+    try:
+        kept.hardlink_to(path)
+    except OSError:  # another disk, or one without hard links
+        shutil.copy2(path, kept)
     return kept
 
 

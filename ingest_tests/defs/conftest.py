@@ -31,8 +31,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 @pytest.fixture
 def instance(home: Home) -> Iterator[dg.DagsterInstance]:
     """The home's own instance: real SQLite, real files."""
-    with open_instance(home.layout) as instance:
-        yield instance
+    instance = open_instance(home.layout)
+    yield instance
+    instance.dispose()
 
 
 @pytest.fixture

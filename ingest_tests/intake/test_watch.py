@@ -38,7 +38,7 @@ def test_a_made_up_name_is_one_the_settings_would_take(wish: str, taken: set[str
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.sqlite")
         for name in sorted(taken):
-            ledger.put_source(name, Path("/elsewhere") / name, now=0)
+            ledger.put_source(Source(name, Path("/elsewhere") / name), now=0)
 
         source = add_folder(ledger, Path(folder), wish)
         ledger.close()

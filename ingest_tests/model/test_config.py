@@ -170,11 +170,12 @@ def test_a_settings_file_that_cannot_be_read_is_refused_in_one_line(home: Path) 
     assert line.startswith(f"{home / 'ingest.toml'}: cannot be read")
 
 
-@pytest.mark.parametrize("mark", ["ingest.toml", "dagster.yaml"])
+@pytest.mark.parametrize("mark", ["ingest.toml", "state/ledger.sqlite"])
 def test_the_home_is_the_nearest_folder_upwards_with_a_homes_file(
     home: Path, monkeypatch: pytest.MonkeyPatch, mark: str
 ) -> None:
     """Commands work from any folder of a project."""
+    (home / mark).parent.mkdir(exist_ok=True)
     (home / mark).touch()
     near = home / "near"
     deep = near / "a" / "b"
@@ -182,6 +183,7 @@ def test_the_home_is_the_nearest_folder_upwards_with_a_homes_file(
     monkeypatch.chdir(deep)
 
     outer = home_folder({})
+    (near / mark).parent.mkdir(exist_ok=True)
     (near / mark).touch()
     inner = home_folder({})
 

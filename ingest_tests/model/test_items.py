@@ -7,6 +7,7 @@ import pytest
 from ingest_assets.model.errors import DocumentMissing, ItemError, StageError
 from ingest_assets.model.items import Record, WorkItem, is_current
 from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.parsing.errors import CorruptDocument, TooManyPages
 
 
 @pytest.mark.parametrize(
@@ -28,10 +29,20 @@ def test_done_means_equal_fingerprints_and_at_least_one_row(record: Record | Non
 
 
 @pytest.mark.parametrize(
-    ("error", "known"), [(None, False), (ItemError("bad"), True), (DocumentMissing("gone"), False)]
+    ("error", "known"),
+    [
+        (None, False),
+        (CorruptDocument("bad bytes"), True),
+        (DocumentMissing("gone"), False),
+        (TooManyPages("more than the settings allow"), False),
+        (ItemError("nobody knows"), False),
+        (ImportError("libGL.so.1 is missing"), False),
+        (MemoryError(), False),
+        (OSError(28, "No space left on device"), False),
+    ],
 )
-def test_only_a_failure_that_cannot_mend_is_known_to_fail(error: ItemError | None, known: bool) -> None:
-    """A retryable failure deserves its next run."""
+def test_only_bad_input_is_known_to_fail(error: Exception | None, known: bool) -> None:
+    """What may be mended outside, a library, a disk, a setting, deserves its next run."""
     record = None if error is None else StageError.of(error, stage="doctags", item_id="a")
 
     assert WorkItem("a", "now", known_failure=record).is_known_to_fail() is known

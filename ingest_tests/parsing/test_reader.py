@@ -5,7 +5,7 @@ import pytest
 from docling_core.types.doc import DoclingDocument
 
 from ingest_assets.model.options import ParsingOptions
-from ingest_assets.parsing.parsed import canonical_json
+from ingest_assets.parsing.parsed import document_json
 from ingest_assets.parsing.reader import DocumentReader
 from ingest_tests.parsing import documents
 from ingest_tests.parsing.conftest import Read
@@ -107,7 +107,7 @@ def test_the_json_is_canonical_and_loads_again(read: Read) -> None:
     """Chunks are cut from this JSON, so nothing may be lost in it."""
     found = read("hives.pdf", documents.pdf([PROSE + [(x, y - 400, s, t) for x, y, s, t in TABLE]]))
     loaded = DoclingDocument.model_validate_json(found.document)
-    assert canonical_json(loaded) == found.document
+    assert document_json(loaded) == found.document
     assert loaded.export_to_doctags() == found.doctags
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from ingest_assets.model.errors import ItemError, StageError
+from ingest_assets.model.errors import StageError
 from ingest_assets.model.items import Record
 from ingest_assets.model.options import ChunkOptions, DenseOptions, LexicalOptions, ParsingOptions
+from ingest_assets.parsing.errors import CorruptDocument
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage
@@ -114,7 +115,7 @@ def test_a_failure_is_known_only_for_the_same_fingerprint(same: bool) -> None:
     """A changed document is tried again."""
     candidate = Candidate("a", "up")
     now = item_of(LexicalStage(), candidate, HOME).fingerprint
-    error = StageError.of(ItemError("broken"), stage="lexical", item_id="a")
+    error = StageError.of(CorruptDocument("broken"), stage="lexical", item_id="a")
     table = Footer("1", "c", {}, {"a": Failure(now if same else "old", error)})
 
     (item,) = work_items(LexicalStage(), [candidate], Layout(HOME), BATCH, table, {})

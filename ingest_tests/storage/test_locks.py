@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.storage.locks import FileLock, HeldLocks, locked
+from ingest_assets.storage.locks import FileLock, HeldLocks
 from ingest_tests.storage.conftest import Child
 
 HOLDER = """
@@ -103,11 +103,6 @@ def test_a_lock_can_be_taken_again_after_it_was_let_go(tmp_path: Path) -> None:
         lock.release()
         lock.release()
 
-    with locked(tmp_path / "table.lock"):
-        assert not lock.try_acquire()
-    assert lock.try_acquire()
-    lock.release()
-
 
 def test_several_locks_are_held_together_and_let_go_together(tmp_path: Path) -> None:
     """A stage reads one table and writes another."""
@@ -133,3 +128,20 @@ def test_when_one_of_several_locks_cannot_be_had_none_stays_held(tmp_path: Path)
         held.acquire()
 
     assert FileLock(above).try_acquire()
+
+
+def test_who_has_to_wait_says_for_what(tmp_path: Path) -> None:
+    """A command that stands still must say why."""
+    path, waited = tmp_path / "table.lock", []
+    other = FileLock(path)
+    other.acquire()
+
+    def let_go(held: Path) -> None:
+        waited.append(held)
+        other.release()
+
+    locks = HeldLocks(shared=[], exclusive=[path])
+    locks.acquire(let_go)
+    locks.release()
+
+    assert waited == [path]

@@ -17,11 +17,20 @@ _UNIT_TOLERANCE = 1e-4
 def items_without_rows(items: Iterable[WorkItem], table: Table) -> list[str]:
     """Planned items that are neither done, by the predicate resume uses, nor recorded as failed."""
     records, failures = table.records, table.failures
-    return [
-        item.item_id
-        for item in items
-        if not is_current(records.get(item.item_id), item.fingerprint) and item.item_id not in failures
-    ]
+
+    def is_answered(item: WorkItem) -> bool:
+        failure = failures.get(item.item_id)
+        has_failed = failure is not None and failure.fingerprint == item.fingerprint
+        return has_failed or is_current(records.get(item.item_id), item.fingerprint)
+
+    return [item.item_id for item in items if not is_answered(item)]
+
+
+def without_later_changes(items: Iterable[WorkItem], table: Table) -> list[WorkItem]:
+    """Leave out files that changed after the table was made: they are the next run's work, not a fault."""
+    known = table.records.keys() | table.failures.keys()
+    open_items = set(items_without_rows(kept := list(items), table))
+    return [item for item in kept if item.item_id not in open_items or item.item_id not in known]
 
 
 def repeated_keys(table: Table, key: str) -> list[str]:
@@ -31,8 +40,9 @@ def repeated_keys(table: Table, key: str) -> list[str]:
 
 
 def chunks_without_vector(chunks: Table, vectors: Table) -> tuple[list[str], list[str]]:
-    """Chunk ids that have no vector, and vectors whose chunk is not there."""
-    wanted = set(chunks.scan().select("chunk_id").collect().to_series())
+    """Chunks without a vector, those of failed documents aside, and vectors whose chunk is not there."""
+    is_excused = pl.col("doc_id").is_in(list(vectors.failures))
+    wanted = set(chunks.scan().filter(~is_excused).select("chunk_id").collect().to_series())
     found = set(vectors.scan().select("chunk_id").collect().to_series())
     return sorted(wanted - found), sorted(found - wanted)
 

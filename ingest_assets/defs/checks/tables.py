@@ -11,19 +11,14 @@ from ingest_assets.defs.checks.predicates import (
     faulty_vectors,
     items_without_rows,
     repeated_keys,
+    without_later_changes,
 )
-from ingest_assets.defs.io_manager import existing_table
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
-from ingest_assets.storage.tables import Table
+from ingest_assets.model.schemas import CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, dense_spec
+from ingest_assets.storage.tables import Table, existing_table
 
-KEYS = {
-    "documents": "doc_id",
-    "doctags": "doc_id",
-    "chunks": "chunk_id",
-    "embeddings/dense": "chunk_id",
-    "embeddings/lexical": "chunk_id",
-}
+KEYS = {spec.asset: spec.key[0] for spec in (DOCUMENTS, DOCTAGS, CHUNKS, dense_spec(1), LEXICAL)}
 # Partitioned checks are a preview of Dagster: results per batch are worth it, a warning on each start is not.
 warnings.filterwarnings(
     "ignore", category=dg.PreviewWarning, message=".*partitions_def on an AssetCheckSpec.*"
@@ -37,7 +32,7 @@ def _key(asset: str) -> dg.AssetKey:
 
 
 def _table(home: HomeResource, asset: str, context: dg.AssetCheckExecutionContext) -> Table:
-    return existing_table(home.open().layout, asset, [context.partition_key], allow_missing=False)
+    return existing_table(home.open().layout, asset, [context.partition_key])
 
 
 def _every_planned_document_has_a_row(asset: str) -> dg.AssetChecksDefinition:
@@ -49,8 +44,10 @@ def _every_planned_document_has_a_row(asset: str) -> dg.AssetChecksDefinition:
         description="Each planned document has rows of its current fingerprint, or a recorded failure.",
     )
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
-        items = home.open().plan(_STAGE[asset], context.partition_key)
-        return _result(items_without_rows(items, _table(home, asset, context)), planned=len(items))
+        items, table = home.open().plan(_STAGE[asset], context.partition_key), _table(home, asset, context)
+        if asset == DOCUMENTS.asset:
+            items = without_later_changes(items, table)
+        return _result(items_without_rows(items, table), planned=len(items))
 
     return check
 

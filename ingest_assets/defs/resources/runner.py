@@ -5,7 +5,6 @@ import dagster as dg
 from ingest_assets.backends.local import local_backend
 from ingest_assets.backends.workers import choose_workers, probe
 from ingest_assets.defs.home import UPSTREAM, Home
-from ingest_assets.defs.orphans import claim_run
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.staged import Staged
@@ -32,13 +31,14 @@ class StageRunner(dg.ConfigurableResource):
     ) -> Staged:
         """Plan, run and stage; what could not be done is data, a cancelled stage is a failed step."""
         home = self.home.open()
-        claim_run(context.instance, context.run)
         locks = _locks(home, stage, context.partition_key)
-        locks.acquire()
+        locks.acquire(lambda path: context.log.info(f"{stage}: waiting for another run that holds {path}."))
         try:
             items = home.plan(stage, context.partition_key, upstream)
-            outcome = self._run_items(home, stage, items, config.over(home.options(stage)), context)
-            commit = _commit(home, stage, context.partition_key, items, outcome)
+            options = config.over(home.options(stage))
+            outcome = self._run_items(home, stage, items, options, context)
+            failures = _failures(items, outcome, remembers=options.resume and not options.force)
+            commit = _commit(home, stage, context.partition_key, items, failures)
         except BaseException:
             locks.release()
             raise
@@ -70,8 +70,9 @@ class StageRunner(dg.ConfigurableResource):
             quarantine=Quarantine(home.layout.quarantine(recipe.spec.asset, batch)),
         )
         if outcome.cancelled_reason is not None:
+            named = "; ".join(f"{e.item_id} [{e.code}] {e.message}" for e in outcome.errors[:3])
             raise dg.Failure(
-                f"{stage} stopped early: {outcome.cancelled_reason}. What is finished is kept; run it again.",
+                f"{stage} stopped early: {outcome.cancelled_reason}. What is finished is kept. {named}",
                 metadata={
                     "succeeded": outcome.succeeded,
                     "failed": outcome.failed,
@@ -92,14 +93,23 @@ def _locks(home: Home, stage: str, batch: str) -> HeldLocks:
     return HeldLocks(shared=read, exclusive=[home.layout.lock(home.asset(stage), batch)])
 
 
-def _commit(home: Home, stage: str, batch: str, items: list[WorkItem], outcome: StageOutcome) -> Commit:
-    recipe = home.stages[stage]
+def _failures(items: list[WorkItem], outcome: StageOutcome, *, remembers: bool) -> dict[str, Failure]:
+    """What failed in this run, and what was not tried because it failed before and would fail again."""
     errors = {error.item_id: error for error in outcome.errors}
     failures = {}
     for item in items:
-        error = errors.get(item.item_id) or (None if item.satisfies() else item.known_failure)
+        error = errors.get(item.item_id)
+        if item.is_known_to_fail() and (error is None or error.retryable):
+            error = item.known_failure if error is not None or remembers else None
         if error is not None:
             failures[item.item_id] = Failure(item.fingerprint, error)
+    return failures
+
+
+def _commit(
+    home: Home, stage: str, batch: str, items: list[WorkItem], failures: dict[str, Failure]
+) -> Commit:
+    recipe = home.stages[stage]
     return Commit(
         spec=recipe.spec,
         batch=batch,

@@ -1,0 +1,173 @@
+"""What counts as complete, and what an accident must not cost."""
+
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from ingest_assets.cli.runs import run_batches, stages_between
+from ingest_assets.defs.completeness import is_batch_complete
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.items import ItemContext
+from ingest_assets.stages.worker import StageWorker
+from ingest_tests.conftest import write_notes
+
+DOCTAGS = stages_between("documents", "doctags")
+ALL = stages_between("documents", "embeddings")
+
+
+def _batch(home: Home) -> str:
+    (batch,) = home.ledger.batches()
+    return batch
+
+
+def _is_complete(home: Home) -> bool:
+    return is_batch_complete(home, _batch(home), home.ledger.batches()[_batch(home)])
+
+
+def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, watched: Path):
+    """A crash between the last part and the commit: nobody could ever read the change."""
+    home.scan()
+    run_batches(home, ALL, {}, reason="test", bar=False)
+    (watched / "swarm.md").write_text("# Swarms\n\nQuite another text.\n")
+    home.scan()
+    item = next(item for item in home.plan("documents", _batch(home)) if not item.satisfies())
+    worker = StageWorker(home.stages["documents"], str(home.layout.home), _batch(home))
+    worker(item, ItemContext())
+
+    before = _is_complete(home)
+    report = run_batches(home, ALL, {}, reason="test", bar=False)
+
+    assert not before
+    assert report.stages["documents"].succeeded == 0, "the staged row is used, not made again"
+    assert report.stages["doctags"].succeeded == 1
+    assert "another text" in "".join(home.tables("chunks").scan().collect()["text"])
+    assert _is_complete(home)
+
+
+def test_completeness_is_remembered_only_for_the_same_world(home: Home, watched: Path):
+    """A changed file, another setting or a lost table make the batch incomplete again."""
+    home.scan()
+    run_batches(home, ALL, {}, reason="test", bar=False)
+    assert _is_complete(home)
+    assert home.ledger.complete_mark(_batch(home))
+
+    other = Home(
+        home.layout,
+        home.settings.model_copy(
+            update={"chunks": home.settings.chunks.model_copy(update={"max_tokens": 64})}
+        ),
+    )
+    assert not _is_complete(other)
+    home.layout.table("chunks", _batch(home)).unlink()
+    assert not _is_complete(home)
+
+
+def test_a_source_whose_new_place_is_not_there_costs_nothing(home: Home, watched: Path, tmp_path: Path):
+    """A slip in the settings, or a disk that is not mounted."""
+    home.layout.settings_file.write_text(f'[sources.notes]\npath = "{watched}"\n')
+    run_batches_on = open_home(home.layout.home)
+    run_batches_on.scan()
+    run_batches(run_batches_on, DOCTAGS, {}, reason="test", bar=False)
+    home.layout.settings_file.write_text(f'[sources.notes]\npath = "{tmp_path / "slip"}"\n')
+
+    slipped = open_home(home.layout.home)
+    report = slipped.scan()
+    run_batches(slipped, DOCTAGS, {}, reason="test", bar=False)
+
+    assert "folder is not there" in report.problems[0][1].reason
+    assert slipped.tables("doctags").scan().collect().height == 3
+    assert slipped.tables("documents").failures == {}
+
+
+def test_a_source_taken_out_of_the_settings_is_left_alone(home: Home, tmp_path: Path):
+    """Not watched any more, least of all without what it excluded; its documents stay."""
+    folder = write_notes(tmp_path / "papers")
+    (folder / "secret.md").write_text("# Secret\n\nNot for search.\n")
+    home.layout.settings_file.write_text(f'[sources.papers]\npath = "{folder}"\nexclude = ["secret*"]\n')
+    open_home(home.layout.home).scan()
+    home.layout.settings_file.write_text("")
+
+    later = open_home(home.layout.home)
+    report = later.scan()
+
+    assert (report.new, report.deleted, report.unchanged) == (0, 0, 0)
+    assert later.sources() == []
+    assert len(later.ledger.documents()) == 3
+
+
+def test_two_sources_that_share_files_are_refused(home: Home, watched: Path):
+    """Every document would be taken in twice."""
+    (watched / "sub").mkdir()
+
+    with pytest.raises(ConfigError, match="share files"):
+        home.watch(watched / "sub")
+    home.layout.settings_file.write_text(f'[sources.other]\npath = "{watched}"\n')
+    with pytest.raises(ConfigError, match="share files"):
+        open_home(home.layout.home).scan()
+
+
+def test_a_failed_embedding_is_data_and_not_a_failed_run(home: Home, watched: Path, monkeypatch):
+    """One bad document never costs its neighbours, in any stage."""
+    home.scan()
+    run_batches(home, stages_between("documents", "chunks"), {}, reason="test", bar=False)
+    monkeypatch.setattr("ingest_assets.stages.embeddings.term_counts", _failing_for("oxalic"))
+
+    report = run_batches(home, ["lexical"], {}, reason="test", bar=False)
+
+    assert report.broken == {}
+    assert (report.stages["lexical"].succeeded, report.stages["lexical"].failed) == (2, 1)
+    monkeypatch.undo()
+    monkeypatch.setenv("INGEST_HOME", str(home.layout.home))
+    monkeypatch.setenv("DAGSTER_HOME", str(home.layout.state))
+    again = run_batches(home, ["lexical"], {}, reason="test", bar=False)
+    assert again.stages["lexical"].succeeded == 1
+    assert home.tables("lexical").failures == {}
+    assert _failed_in_the_latest_run(home) == 0
+
+
+def _failing_for(word: str):
+    from ingest_assets.embedders.lexical import term_counts
+
+    def count(text: str, min_chars: int = 1):
+        if word in text:
+            raise ZeroDivisionError("a bug of ours")
+        return term_counts(text, min_chars)
+
+    return count
+
+
+def _failed_in_the_latest_run(home: Home) -> int:
+    with dg.DagsterInstance.get() as instance:
+        event = instance.get_latest_materialization_event(dg.AssetKey(["embeddings", "lexical"]))
+    return event.asset_materialization.metadata["failed_in_this_batch"].value
+
+
+def test_a_forced_run_that_fails_says_so_and_keeps_the_old_rows(home: Home, watched: Path):
+    """Silence would look like success."""
+    home.scan()
+    run_batches(home, DOCTAGS, {}, reason="test", bar=False)
+    for path in watched.iterdir():
+        path.unlink()
+
+    report = run_batches(home, ["doctags"], {"force": True}, reason="test", bar=False)
+
+    assert {error.code for error in report.errors} == {"E_DOCUMENT_MISSING"}
+    assert len(report.errors) == 3
+    assert home.tables("doctags").scan().collect().height == 3
+
+
+def test_looking_at_a_home_leaves_no_trace(tmp_path: Path):
+    """Neither a typo nor a look may make a home."""
+    with pytest.raises(ConfigError, match="there is no home folder here"):
+        open_home(tmp_path / "typo", leaves_no_trace=True)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    home = open_home(empty, leaves_no_trace=True)
+
+    assert home.ledger.documents() == []
+    assert list(empty.iterdir()) == []
+    assert home.tables("chunks").scan().collect().equals(pl.DataFrame())
