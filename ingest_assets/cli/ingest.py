@@ -90,9 +90,7 @@ def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, 
     found = scan_object(scan)
     return {
         "home": str(home.layout.home),
-        "scan": {
-            name: getattr(scan, name) for name in ("new", "changed", "deleted", "restored", "unchanged")
-        },
+        **found,
         **corpus_numbers(home),
         "failures": failed,
         "broken_batches": report.broken,

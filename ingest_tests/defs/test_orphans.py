@@ -30,10 +30,12 @@ if __name__ == "__main__":
 """
 
 
+def _launch() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", RUNNER], env=dict(os.environ), stderr=subprocess.DEVNULL)
+
+
 def _start(instance: dg.DagsterInstance) -> "subprocess.Popen[bytes]":
-    process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER], env=dict(os.environ), stderr=subprocess.DEVNULL
-    )
+    process = _launch()
     deadline = time.monotonic() + 60
     while not any("began" in run.tags for run in instance.get_runs()):
         assert time.monotonic() < deadline, "the run did not start"
@@ -70,9 +72,7 @@ def test_a_killed_run_is_marked_as_failed_and_its_pool_slot_is_free(home: Home, 
 def test_a_run_that_waits_for_its_pool_is_settled_too(home: Home, instance: dg.DagsterInstance):
     """Of a backfill most runs wait; after a power cut they must not wait for ever."""
     instance.event_log_storage.set_concurrency_slots("doctags", 0)
-    process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER], env=dict(os.environ), stderr=subprocess.DEVNULL
-    )
+    process = _launch()
     deadline = time.monotonic() + 60
     while not (instance.get_runs() and _status(instance) == dg.DagsterRunStatus.STARTED):
         assert time.monotonic() < deadline, "the run did not start"

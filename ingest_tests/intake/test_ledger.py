@@ -57,9 +57,8 @@ def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
 
     def fail_half_way() -> None:
         with ledger.begin() as connection:
-            connection.execute(
-                schema.sources.insert().values(name="a", path="/a", origin="command", first_seen=NOW)
-            )
+            row = {"name": "a", "path": "/a", "origin": "command", "first_seen": NOW}
+            connection.execute(schema.sources.insert().values(**row))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
