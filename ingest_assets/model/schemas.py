@@ -27,6 +27,14 @@ def _text(name: str, nullable: bool = False) -> pa.Field:
 _LARGE = {"doctags", "document"}
 _STRINGS = pa.list_(pa.field("element", pa.string(), nullable=False))
 
+# What every embedding family's rows begin with.
+_OF_A_CHUNK = [_text("chunk_id"), _text("doc_id"), pa.field("ordinal", pa.int32(), nullable=False)]
+_OF_A_CHUNK_MEAN = {
+    "chunk_id": "The chunk",
+    "doc_id": "The document",
+    "ordinal": "Position of the chunk within the document",
+}
+
 DOCUMENTS = TableSpec(
     asset="documents",
     key=("doc_id",),
@@ -138,17 +146,13 @@ def dense_spec(dim: int) -> TableSpec:
         rows_per_group=4096,
         schema=pa.schema(
             [
-                _text("chunk_id"),
-                _text("doc_id"),
-                pa.field("ordinal", pa.int32(), nullable=False),
+                *_OF_A_CHUNK,
                 pa.field("vector", vector, nullable=False),
                 pa.field("norm", pa.float32(), nullable=False),
             ]
         ),
         descriptions={
-            "chunk_id": "The chunk",
-            "doc_id": "The document",
-            "ordinal": "Position of the chunk within the document",
+            **_OF_A_CHUNK_MEAN,
             "vector": "Unit vector of the contextualized text",
             "norm": "Length of the model's vector before it was scaled to one",
         },
@@ -162,18 +166,14 @@ LEXICAL = TableSpec(
     rows_per_group=4096,
     schema=pa.schema(
         [
-            _text("chunk_id"),
-            _text("doc_id"),
-            pa.field("ordinal", pa.int32(), nullable=False),
+            *_OF_A_CHUNK,
             pa.field("terms", _STRINGS, nullable=False),
             pa.field("counts", pa.list_(pa.field("element", pa.uint16(), nullable=False)), nullable=False),
             pa.field("length", pa.int32(), nullable=False),
         ]
     ),
     descriptions={
-        "chunk_id": "The chunk",
-        "doc_id": "The document",
-        "ordinal": "Position of the chunk within the document",
+        **_OF_A_CHUNK_MEAN,
         "terms": "Distinct terms in code-point order",
         "counts": "How often each term occurs",
         "length": "All term occurrences together",
