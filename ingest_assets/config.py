@@ -52,6 +52,15 @@ class SourceSettings(Strict):
     exclude: tuple[str, ...] = Field((), description="Glob patterns of relative paths to leave out.")
 
 
+class IntakeSettings(Strict):
+    """What the watched folders are trusted with."""
+
+    accept_empty_folders: bool = Field(
+        False,
+        description="Believe a folder that had documents and is empty now; it may be an unmounted disk.",
+    )
+
+
 class EmbeddingSettings(Strict):
     """The embedding families."""
 
@@ -137,6 +146,7 @@ class Settings(BaseSettings):
     sources: dict[SourceName, SourceSettings] = Field(
         default_factory=dict, description="Watched folders by name."
     )
+    intake: IntakeSettings = IntakeSettings()
     batches: BatchLimits = BatchLimits()
     parsing: ParsingOptions = ParsingOptions()
     chunks: ChunkOptions = ChunkOptions()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ingest_assets.cli import flags
-from ingest_assets.cli.ingest import print_result, result_object
+from ingest_assets.cli.ingest import print_result, progress_mode, result_object
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.runs import run_batches, stages_between
 from ingest_assets.defs.home import open_home
@@ -25,7 +25,7 @@ def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None
     here.watch_as("samples", samples_folder())
     scan = here.scan()
     report = run_batches(
-        here, stages_between("documents", "embeddings"), {}, reason="demo", bar=sys.stderr.isatty()
+        here, stages_between("documents", "embeddings"), {}, reason="demo", progress=progress_mode(as_json)
     )
     result = result_object(here, scan, report)
     failed = [failure["doc_id"].split(":", 1)[1] for failure in result["failures"]]

@@ -15,6 +15,7 @@ from ingest_assets.cli.summary import (
     failure_line,
     failures,
     problem_line,
+    scan_line,
     scan_object,
     table_folders,
 )
@@ -45,7 +46,7 @@ def run_command(last: flags.Step, help_text: str) -> Any:
         if list(STEPS).index(first) > list(STEPS).index(until):
             raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
         if dry_run:
-            here = open_home(home, leaves_no_trace=True)
+            here = open_home(home, leaves_no_trace=True, must_exist=False)
             show_plan(here, input, stages_between(first, until), as_json, runs_all=force or not resume)
             return
         config = {
@@ -75,13 +76,20 @@ def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str,
             f"No folder is watched by {home.layout.home}; give one with --input, or [sources] in ingest.toml."
         )
     scan = home.scan()
-    report = run_batches(home, stages, config, reason="cli", bar=sys.stderr.isatty() and not as_json)
+    report = run_batches(home, stages, config, reason="cli", progress=progress_mode(as_json))
     result = result_object(home, scan, report)
     if as_json:
         print_json(result)
     else:
         print_result(result)
     return int(result["exit_code"])
+
+
+def progress_mode(as_json: bool) -> str:
+    """A bar for a person, lines for a log, nothing beside a JSON object."""
+    if as_json:
+        return "log"
+    return "bar" if sys.stderr.isatty() else "lines"
 
 
 def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, Any]:
@@ -117,6 +125,7 @@ def print_result(result: dict[str, Any]) -> None:
         [stage, t["succeeded"], t["skipped"], t["failed"], float(t["seconds"])]
         for stage, t in result["stages"].items()
     ]
+    say(scan_line(result["scan"]))
     grid("", ["stage", "done", "skipped", "failed", "seconds"], rows)
     say()
     say(

@@ -1,5 +1,6 @@
 """The `ingest` command: composition of its subcommands, and the one place where errors become exit codes."""
 
+import os
 import signal
 import sys
 from typing import Any
@@ -20,7 +21,7 @@ _HELP = """Documents in, vectors out: doctags, chunks and embeddings as Parquet,
 
 Start with `ingest all --input FOLDER`; run it again at any time, only what changed is computed.
 `ingest up` opens the web UI on the same data. Exit codes: 0 all good, 1 finished with failures,
-2 wrong usage or settings."""
+2 wrong usage or settings, 130 interrupted (what is finished is kept)."""
 
 _RUNS = "Stages that are already current are skipped, so this costs only what changed."
 
@@ -45,7 +46,12 @@ app.command("demo")(demo)
 def main() -> None:
     """Run the command line; bad input ends in one clear line. SIGTERM ends it as Ctrl-C does."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if code == INTERRUPTED:
+        os._exit(code)  # an abandoned thread may be deep in native code, which aborts a normal exit
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.runs import stages_between
-from ingest_assets.cli.summary import problem_line, scan_object
+from ingest_assets.cli.summary import problem_line, scan_line, scan_object
 from ingest_assets.defs.completeness import StageState, batch_states
 from ingest_assets.defs.home import Home, open_home
 
@@ -20,7 +20,9 @@ def plan(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Say what a run would do per batch and stage, and touch nothing."""
-    show_plan(open_home(home, leaves_no_trace=True), input, stages_between(first, until), as_json)
+    show_plan(
+        open_home(home, leaves_no_trace=True, must_exist=False), input, stages_between(first, until), as_json
+    )
 
 
 def show_plan(
@@ -32,10 +34,7 @@ def show_plan(
         print_json(result)
         return
     found = result["scan"]
-    say(
-        f"Folders: {found['new']} new, {found['changed']} changed, {found['deleted']} deleted, "
-        f"{found['restored']} back again, {found['unchanged']} unchanged files."
-    )
+    say(scan_line(found))
     for problem in result["problems"]:
         warn(problem_line(problem))
     rows = [

@@ -65,7 +65,7 @@ def stages_between(first: str, last: str) -> list[str]:
 
 
 def run_batches(
-    home: Home, stages: Sequence[str], config: dict[str, Any], *, reason: str, bar: bool
+    home: Home, stages: Sequence[str], config: dict[str, Any], *, reason: str, progress: str = "log"
 ) -> RunReport:
     """Run every batch that is not complete; with `force` or without `resume`, every batch."""
     report = RunReport(stages={stage: StageTotals() for stage in stages})
@@ -74,7 +74,9 @@ def run_batches(
     with open_instance(home.layout, captures_output=False) as instance:
         settle_orphans(instance)
         apply_pools(instance, home.settings.pools)
-        job = build_definitions(HomeResource(path=str(home.layout.home)), bar=bar).resolve_job_def(INGEST_ALL)
+        job = build_definitions(HomeResource(path=str(home.layout.home)), progress=progress).resolve_job_def(
+            INGEST_ALL
+        )
         keys = list(home.ledger.batches())
         instance.add_dynamic_partitions(batches.name or "", keys)
         for batch in keys:

@@ -61,6 +61,14 @@ def scan_object(scan: ScanReport) -> dict[str, Any]:
     }
 
 
+def scan_line(scan: dict[str, int]) -> str:
+    """What a scan found, for a person."""
+    return (
+        f"Folders: {scan['new']} new, {scan['changed']} changed, {scan['deleted']} deleted, "
+        f"{scan['restored']} back again, {scan['unchanged']} unchanged files."
+    )
+
+
 def problem_line(problem: dict[str, Any]) -> str:
     """A file that was not taken in, for a person."""
     return f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}."

@@ -14,8 +14,8 @@ from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.resources.runner import StageRunner
 
 
-def build_definitions(home: HomeResource | None = None, *, bar: bool = False) -> dg.Definitions:
-    """The deployment of a home, by default the environment's; `bar` is for a person at a terminal."""
+def build_definitions(home: HomeResource | None = None, *, progress: str = "log") -> dg.Definitions:
+    """The deployment of a home, by default the environment's; `progress` says who hears of it."""
     home = home or HomeResource()
     settings = home.open().settings
     return dg.Definitions(
@@ -28,6 +28,6 @@ def build_definitions(home: HomeResource | None = None, *, bar: bool = False) ->
         resources={
             "home": home,
             "io_manager": ParquetTables(home=home),
-            "runner": StageRunner(home=home, bar=bar),
+            "runner": StageRunner(home=home, progress=progress),
         },
     )

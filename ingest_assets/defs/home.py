@@ -147,7 +147,7 @@ class Home:
 
     def scan(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanReport:
         """Bring the ledger up to date with the watched folders."""
-        limits = ScanLimits(self.settings.batches, budget_seconds, settle_seconds)
+        limits = self._limits(budget_seconds, settle_seconds)
         return scan(self.ledger, self._folders(), limits, self._own_folders())
 
     def preview_scan(self, extra: Path | None = None) -> ScanReport:
@@ -156,7 +156,11 @@ class Home:
         watched = {source.path for source in self.sources()}
         if extra is not None and (folder := require_folder(extra)) not in watched:
             folders.append(WatchedFolder(f"{folder.name} (not watched yet)", folder))
-        return preview(self.ledger, folders, ScanLimits(self.settings.batches), self._own_folders())
+        return preview(self.ledger, folders, self._limits(), self._own_folders())
+
+    def _limits(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanLimits:
+        accepts_empty = self.settings.intake.accept_empty_folders
+        return ScanLimits(self.settings.batches, budget_seconds, settle_seconds, accepts_empty)
 
     def _own_folders(self) -> frozenset[Path]:
         return frozenset({self.layout.data, self.layout.state})
@@ -168,7 +172,7 @@ class Home:
         ]
 
 
-def open_home(path: Path | None = None, *, leaves_no_trace: bool = False) -> Home:
+def open_home(path: Path | None = None, *, leaves_no_trace: bool = False, must_exist: bool = True) -> Home:
     """The home at a path, or the one the environment names; `leaves_no_trace` for those who only look."""
     home = (path or home_folder()).expanduser().resolve()
     if re.search(r"\?|%[0-9A-Fa-f]{2}", str(home)):
@@ -177,6 +181,6 @@ def open_home(path: Path | None = None, *, leaves_no_trace: bool = False) -> Hom
         )
     if home.exists() and not home.is_dir():
         raise ConfigError(f"{home}: is a file, not a folder; give a home folder.")
-    if leaves_no_trace and not home.is_dir():
+    if leaves_no_trace and must_exist and not home.is_dir():
         raise ConfigError(f"{home}: there is no home folder here; `ingest all --home` makes one.")
     return Home(Layout(home), read_settings(home), leaves_no_trace)

@@ -24,6 +24,11 @@ from ingest_assets.intake.schema import documents
 from ingest_assets.model.identity import file_doc_id, hash_file
 from ingest_assets.model.options import BatchLimits
 
+_EMPTY = (
+    "folder is empty, as that of an unmounted disk would be; its documents are kept. "
+    "If they are really gone: INGEST_INTAKE__ACCEPT_EMPTY_FOLDERS=true"
+)
+
 
 @dataclass(slots=True)
 class ScanReport:
@@ -44,11 +49,12 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True)
 class ScanLimits:
-    """How a scan cuts batches and when it stops hashing."""
+    """How a scan cuts batches, when it stops hashing, and whether it believes an empty folder."""
 
     batches: BatchLimits = BatchLimits()
     budget_seconds: float = float("inf")
     settle_seconds: float = 0.0
+    accepts_empty: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,8 @@ def find_changes(
         reason = "folder is not there; its documents are kept as they are"
         return Changes(unseen=living, problems=[Problem(str(source.path), reason, is_folder=True)])
     files, problems = _list(source, exclude, known)
+    if living and not files and not problems and not limits.accepts_empty:
+        return Changes(unseen=living, problems=[Problem(str(source.path), _EMPTY, is_folder=True)])
     deadline = time.monotonic() + limits.budget_seconds
     changes = Changes(problems=problems)
     for doc_id, file in files.items():

@@ -141,7 +141,7 @@ def test_a_file_that_vanishes_after_the_scan_fails_alone_and_is_gone_with_the_ne
     home.scan()
     (notes / "swarm.md").unlink()
 
-    report = run_batches(home, stages_between("documents", "doctags"), {}, reason="test", bar=False)
+    report = run_batches(home, stages_between("documents", "doctags"), {}, reason="test")
 
     assert (report.stages["documents"].failed, report.stages["doctags"].succeeded) == (1, 2)
     (failure,) = home.tables("documents").failures.values()

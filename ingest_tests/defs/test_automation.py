@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from ingest_assets.cli.runs import run_batches, stages_between
 from ingest_assets.defs.build import build_definitions
@@ -14,14 +15,22 @@ from ingest_tests.conftest import write_notes
 ALL = stages_between("documents", "embeddings")
 
 
+def _definitions() -> dg.Definitions:
+    """Resolved apart from instances that earlier test contexts left behind."""
+    with set_defs_state_storage(None):
+        definitions = build_definitions()
+        definitions.get_repository_def()
+        return definitions
+
+
 def _look(instance: dg.DagsterInstance, cursor: str | None = None):
-    sensor = build_definitions().resolve_sensor_def("watched_folders")
+    sensor = _definitions().resolve_sensor_def("watched_folders")
     context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"home": HomeResource()})
     return sensor(context)
 
 
 def _night(instance: dg.DagsterInstance):
-    schedule = build_definitions().resolve_schedule_def("finish_incomplete_batches")
+    schedule = _definitions().resolve_schedule_def("finish_incomplete_batches")
     context = dg.build_schedule_context(
         instance=instance,
         scheduled_execution_time=datetime(2026, 1, 2, 2, tzinfo=UTC),
@@ -77,7 +86,7 @@ def test_a_batch_that_the_command_line_completed_is_not_requested(
 ):
     """The same work twice would be waste; a deleted file is work again."""
     home.scan()
-    run_batches(home, ALL, {}, reason="test", bar=False)
+    run_batches(home, ALL, {}, reason="test")
 
     quiet = _look(instance)
     (watched / "swarm.md").unlink()
@@ -92,10 +101,10 @@ def test_the_schedule_requests_only_incomplete_batches(
 ):
     """Complete means: by the predicate that resume and the checks use."""
     home.scan()
-    run_batches(home, stages_between("documents", "doctags"), {}, reason="test", bar=False)
+    run_batches(home, stages_between("documents", "doctags"), {}, reason="test")
 
     half = _night(instance)
-    run_batches(home, ALL, {}, reason="test", bar=False)
+    run_batches(home, ALL, {}, reason="test")
     done = _night(instance)
 
     assert [request.partition_key for request in half] == list(home.ledger.batches())

@@ -30,7 +30,7 @@ def _is_complete(home: Home) -> bool:
 def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, watched: Path):
     """A crash between the last part and the commit: nobody could ever read the change."""
     home.scan()
-    run_batches(home, ALL, {}, reason="test", bar=False)
+    run_batches(home, ALL, {}, reason="test")
     (watched / "swarm.md").write_text("# Swarms\n\nQuite another text.\n")
     home.scan()
     item = next(item for item in home.plan("documents", _batch(home)) if not item.satisfies())
@@ -38,7 +38,7 @@ def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, wat
     worker(item, ItemContext())
 
     before = _is_complete(home)
-    report = run_batches(home, ALL, {}, reason="test", bar=False)
+    report = run_batches(home, ALL, {}, reason="test")
 
     assert not before
     assert report.stages["documents"].succeeded == 0, "the staged row is used, not made again"
@@ -50,7 +50,7 @@ def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, wat
 def test_completeness_is_remembered_only_for_the_same_world(home: Home, watched: Path):
     """A changed file, another setting or a lost table make the batch incomplete again."""
     home.scan()
-    run_batches(home, ALL, {}, reason="test", bar=False)
+    run_batches(home, ALL, {}, reason="test")
     assert _is_complete(home)
     assert home.ledger.complete_mark(_batch(home))
 
@@ -70,16 +70,30 @@ def test_a_source_whose_new_place_is_not_there_costs_nothing(home: Home, watched
     home.layout.settings_file.write_text(f'[sources.notes]\npath = "{watched}"\n')
     run_batches_on = open_home(home.layout.home)
     run_batches_on.scan()
-    run_batches(run_batches_on, DOCTAGS, {}, reason="test", bar=False)
+    run_batches(run_batches_on, DOCTAGS, {}, reason="test")
     home.layout.settings_file.write_text(f'[sources.notes]\npath = "{tmp_path / "slip"}"\n')
 
     slipped = open_home(home.layout.home)
     report = slipped.scan()
-    run_batches(slipped, DOCTAGS, {}, reason="test", bar=False)
+    run_batches(slipped, DOCTAGS, {}, reason="test")
 
     assert "folder is not there" in report.problems[0][1].reason
     assert slipped.tables("doctags").scan().collect().height == 3
     assert slipped.tables("documents").failures == {}
+
+
+def test_an_empty_folder_is_not_believed_unless_the_settings_say_so(home: Home, watched: Path, monkeypatch):
+    """A disk that is not mounted leaves an empty folder behind."""
+    home.scan()
+    for path in watched.iterdir():
+        path.unlink()
+
+    doubted = home.scan()
+    monkeypatch.setenv("INGEST_INTAKE__ACCEPT_EMPTY_FOLDERS", "true")
+    believed = open_home(home.layout.home).scan()
+
+    assert (doubted.deleted, believed.deleted) == (0, 3)
+    assert "its documents are kept" in doubted.problems[0][1].reason
 
 
 def test_a_source_taken_out_of_the_settings_is_left_alone(home: Home, tmp_path: Path):
@@ -112,17 +126,17 @@ def test_two_sources_that_share_files_are_refused(home: Home, watched: Path):
 def test_a_failed_embedding_is_data_and_not_a_failed_run(home: Home, watched: Path, monkeypatch):
     """One bad document never costs its neighbours, in any stage."""
     home.scan()
-    run_batches(home, stages_between("documents", "chunks"), {}, reason="test", bar=False)
+    run_batches(home, stages_between("documents", "chunks"), {}, reason="test")
     monkeypatch.setattr("ingest_assets.stages.embeddings.term_counts", _failing_for("oxalic"))
 
-    report = run_batches(home, ["lexical"], {}, reason="test", bar=False)
+    report = run_batches(home, ["lexical"], {}, reason="test")
 
     assert report.broken == {}
     assert (report.stages["lexical"].succeeded, report.stages["lexical"].failed) == (2, 1)
     monkeypatch.undo()
     monkeypatch.setenv("INGEST_HOME", str(home.layout.home))
     monkeypatch.setenv("DAGSTER_HOME", str(home.layout.state))
-    again = run_batches(home, ["lexical"], {}, reason="test", bar=False)
+    again = run_batches(home, ["lexical"], {}, reason="test")
     assert again.stages["lexical"].succeeded == 1
     assert home.tables("lexical").failures == {}
     assert _failed_in_the_latest_run(home) == 0
@@ -148,11 +162,11 @@ def _failed_in_the_latest_run(home: Home) -> int:
 def test_a_forced_run_that_fails_says_so_and_keeps_the_old_rows(home: Home, watched: Path):
     """Silence would look like success."""
     home.scan()
-    run_batches(home, DOCTAGS, {}, reason="test", bar=False)
+    run_batches(home, DOCTAGS, {}, reason="test")
     for path in watched.iterdir():
         path.unlink()
 
-    report = run_batches(home, ["doctags"], {"force": True}, reason="test", bar=False)
+    report = run_batches(home, ["doctags"], {"force": True}, reason="test")
 
     assert {error.code for error in report.errors} == {"E_DOCUMENT_MISSING"}
     assert len(report.errors) == 3

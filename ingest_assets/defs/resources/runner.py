@@ -1,5 +1,7 @@
 """The stage runner as a Dagster resource: settings and run config in, staged rows out."""
 
+import sys
+
 import dagster as dg
 
 from ingest_assets.backends.local import local_backend
@@ -21,10 +23,10 @@ from ingest_assets.storage.tables import Commit, Table, set_aside
 
 
 class StageRunner(dg.ConfigurableResource):
-    """Runs one stage for one batch. `bar` shows a live bar on the terminal instead of log lines."""
+    """Runs one stage for one batch. Progress goes to Dagster's log, to a live bar or to standard error."""
 
     home: HomeResource
-    bar: bool = False
+    progress: str = "log"
 
     def run(
         self, stage: str, upstream: Table | None, config: StageRunConfig, context: dg.AssetExecutionContext
@@ -83,7 +85,14 @@ class StageRunner(dg.ConfigurableResource):
         return outcome
 
     def _progress(self, options: StageOptions, context: dg.AssetExecutionContext) -> Progress:
-        return BarProgress() if self.bar else LogProgress(context.log.info, options.diagnostics_interval_s)
+        if self.progress == "bar":
+            return BarProgress()
+        say = _to_standard_error if self.progress == "lines" else context.log.info
+        return LogProgress(say, options.diagnostics_interval_s)
+
+
+def _to_standard_error(line: str) -> None:
+    sys.stderr.write(line + "\n")
 
 
 def _locks(home: Home, stage: str, batch: str) -> HeldLocks:
