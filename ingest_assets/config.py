@@ -74,7 +74,8 @@ class StagesSettings(Strict):
     documents: StageOptions = StageOptions(policy="io", retries=1, per_item_timeout_s=600)
     doctags: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=2048, per_item_timeout_s=900)
     chunks: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=600)
-    dense: StageOptions = StageOptions(policy="gpu", retries=1)
+    # Small documents first: one book must not hold up the vectors of all others.
+    dense: StageOptions = StageOptions(policy="gpu", retries=1, schedule="sjf", max_queue=512)
     lexical: StageOptions = StageOptions(policy="io", workers=1)
 
     @model_validator(mode="after")

@@ -93,6 +93,16 @@ def test_plan_says_what_would_run_and_touches_nothing(done: Command, tmp_path: P
     assert "more" not in {source["name"] for source in done.json("status")["sources"]}
 
 
+def test_a_first_run_can_be_previewed_before_there_is_a_home(tmp_path: Path, notes: Path):
+    """Looking first is what a careful person does."""
+    command = Command(tmp_path / "not-yet")
+
+    result = command.json("all", "--input", notes, "--dry-run")
+
+    assert result["scan"]["new"] == 3
+    assert not command.home.exists()
+
+
 def test_until_and_from_choose_the_stages(ingest: Command, notes: Path):
     """A user may look at the doctags before chunking."""
     first = ingest.json("all", "--input", notes, "--until", "doctags")
