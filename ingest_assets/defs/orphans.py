@@ -2,7 +2,6 @@
 
 import dagster as dg
 import psutil
-from dagster._core.storage.runs import SqliteRunStorage
 
 _OPEN = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 # Clocks are set right now and then, and a process's start is reckoned from the clock.
@@ -15,6 +14,8 @@ def settle_orphans(instance: dg.DagsterInstance) -> list[str]:
     Runs in SQLite belong to this machine, so their processes can be seen. On another storage they may be
     anywhere, and it is for the run launcher there to know.
     """
+    from dagster._core.storage.runs import SqliteRunStorage  # a quarter second that loading need not pay
+
     if not isinstance(instance.run_storage, SqliteRunStorage):
         return []
     settled = []
