@@ -9,11 +9,17 @@ Step = Literal["documents", "doctags", "chunks", "embeddings"]
 
 HomeFlag = Annotated[
     Path | None,
-    typer.Option("--home", help="Home folder with data/ and state/ (default: INGEST_HOME, or this project)."),
+    typer.Option(
+        "--home",
+        readable=False,
+        help="Home folder with data/ and state/ (default: INGEST_HOME, or this project).",
+    ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 InputFlag = Annotated[
-    Path | None, typer.Option("--input", help="Folder with documents; watched by this home from now on.")
+    Path | None,
+    # Ours to check: Typer would only say that it is not readable, and not what to do.
+    typer.Option("--input", readable=False, help="Folder with documents; watched by this home from now on."),
 ]
 FromFlag = Annotated[Step, typer.Option("--from", help="First stage to run.")]
 UntilFlag = Annotated[Step, typer.Option("--until", help="Last stage to run.")]

@@ -1,6 +1,9 @@
 """Bad input gets one clear line, the right exit code, and nothing is lost."""
 
 import os
+import subprocess
+import sys
+import tempfile
 import unicodedata
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pytest
 
 from ingest_assets.cli.runs import run_batches, stages_between
 from ingest_assets.defs.home import open_home
-from ingest_tests.conftest import Command
+from ingest_tests.conftest import Command, clean_environment
 
 
 def _line(done) -> str:
@@ -33,14 +36,44 @@ def test_a_file_given_as_folder_is_named(ingest: Command, notes: Path):
     assert "is a file, not a folder" in _line(done)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root; intake tests scan as nobody")
-def test_an_unreadable_folder_is_named(ingest: Command, notes: Path):
-    """Permissions are the usual reason."""
-    notes.chmod(0)
-    try:
-        assert "cannot be read (Permission denied)" in _line(ingest("all", "--input", notes, check=2))
-    finally:
-        notes.chmod(0o755)
+# The command, imported as whoever runs the tests and run as a user whom permission bits bind.
+AS_NOBODY = """
+import os, sys
+import sqlalchemy
+from ingest_assets.cli.main import run
+sqlalchemy.create_engine("sqlite://").connect().close()  # loads what is loaded late
+home, folder = sys.argv[1:]
+run(["status", "--home", os.path.dirname(home)])  # and the command's own late imports
+sys.stdout.flush(); sys.stderr.write("-----\\n")
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+sys.exit(run(["all", "--home", home, "--input", folder]))
+"""
+
+
+def test_an_unreadable_folder_is_named():
+    """Permissions are the usual reason; root is not bound by them, so the command runs as nobody."""
+    with tempfile.TemporaryDirectory() as root:
+        home, closed = Path(root) / "home", Path(root) / "closed"
+        for folder in (home, closed):
+            folder.mkdir()
+            folder.chmod(0o777)
+        Path(root).chmod(0o755)
+        closed.chmod(0)
+
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, str(home), str(closed)],
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        left = sorted(path.name for path in (home / "data").rglob("*")) if (home / "data").exists() else []
+
+    assert done.returncode == 2, done.stderr
+    line = done.stderr.split("-----\n")[-1].strip()
+    assert line == f"ingest: {closed}: cannot be read (Permission denied); check its permissions."
+    assert left == []
 
 
 def test_an_unknown_key_in_the_settings_is_refused(ingest: Command, notes: Path):
