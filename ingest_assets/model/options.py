@@ -42,7 +42,11 @@ class StageOptions(BaseModel):
     force: bool = Field(False, description="Run every item and put what it replaces into quarantine.")
     dry_run: bool = Field(False, description="Say what would run and touch nothing.")
     diagnostics_interval_s: float = Field(10.0, gt=0, description="Seconds between progress lines in a log.")
-    schedule: Schedule = Field("fifo", description="Order of work; rows keep plan order whatever it is.")
+    schedule: Schedule = Field(
+        "fifo",
+        description="Order of work: fifo = as planned, sjf = one worker on the smallest items and the others "
+        "on the largest; rows keep plan order.",
+    )
     grace_s: float = Field(
         5.0, ge=0, description="What running items get to finish when a stage is cancelled."
     )

@@ -158,6 +158,7 @@ class Coordinator:
             future = self._clock.wait(self._arrivals, 0)
 
     def _settle(self, ticket: Ticket, attempt: Attempt) -> None:
+        self._ready.release(ticket)
         self._reporter.record(ticket, attempt)
         error = attempt.error
         if error is not None and should_retry(error, ticket.attempt_no, self._options):

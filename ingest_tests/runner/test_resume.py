@@ -176,17 +176,3 @@ def test_skipped_items_leave_nothing_in_memory():
 
     assert outcome.skipped == 200_000
     assert peak < 2 * 2**20
-
-
-def test_smallest_first_within_the_window():
-    """`sjf` orders by cost hint; equal costs keep plan order."""
-    order = []
-
-    class Watching(Recording):
-        def before_item(self, item):
-            order.append(item.item_id)
-
-    costs = [5.0, 1.0, 3.0, 1.0]
-    plan = plan_from(WorkItem(f"ok-{n}", "f", cost_hint=cost) for n, cost in enumerate(costs))
-    run_stage(plan, by_name, StageOptions(schedule="sjf"), Watching(), backend=ThreadBackend(1))
-    assert order == ["ok-1", "ok-3", "ok-2", "ok-0"]
