@@ -26,6 +26,7 @@ from ingest_assets.model.options import (
     BatchLimits,
     ChunkOptions,
     DenseOptions,
+    ExecutionOptions,
     LexicalOptions,
     ParsingOptions,
     StageOptions,
@@ -95,8 +96,19 @@ class StagesSettings(Strict):
         merged = dict(given)
         for name, value in given.items():
             if name in cls.model_fields and isinstance(value, dict):
-                merged[name] = {**cls.model_fields[name].default.model_dump(), **value}
+                defaults = cls.model_fields[name].default.model_dump(exclude_unset=True)
+                merged[name] = {**defaults, **value}
         return merged
+
+
+class FeatureSettings(Strict):
+    """Switches over the whole deployment."""
+
+    parallel: bool = Field(True, description="Off: one worker everywhere.")
+    require_parity: bool = Field(
+        False, description="More than one worker only after `ingest validate` has proved equal bytes."
+    )
+    experimental: bool = Field(False, description="Allow what is not proved yet: Ray Client addresses.")
 
 
 class PoolSettings(Strict):
@@ -152,7 +164,9 @@ class Settings(BaseSettings):
     parsing: ParsingOptions = ParsingOptions()
     chunks: ChunkOptions = ChunkOptions()
     embeddings: EmbeddingSettings = EmbeddingSettings()
+    execution: ExecutionOptions = ExecutionOptions()
     stages: StagesSettings = StagesSettings()
+    features: FeatureSettings = FeatureSettings()
     pools: PoolSettings = PoolSettings()
     executors: ExecutorSettings = ExecutorSettings()
     automation: AutomationSettings = AutomationSettings()

@@ -1,6 +1,19 @@
-"""Where items run. Today: threads and killable processes on this machine."""
+"""Where items run: in the step itself, on threads, on killable processes, or on a Ray cluster."""
 
-from ingest_assets.backends.local import ProcessBackend, ThreadBackend, local_backend
+from ingest_assets.backends.choice import Kind, kind_of, open_backend, workers_for
+from ingest_assets.backends.local import InlineBackend, ProcessBackend, ThreadBackend, local_backend
 from ingest_assets.backends.workers import Machine, choose_workers, probe
 
-__all__ = ["Machine", "ProcessBackend", "ThreadBackend", "choose_workers", "local_backend", "probe"]
+__all__ = [
+    "InlineBackend",
+    "Kind",
+    "Machine",
+    "ProcessBackend",
+    "ThreadBackend",
+    "choose_workers",
+    "kind_of",
+    "local_backend",
+    "open_backend",
+    "probe",
+    "workers_for",
+]

@@ -1,17 +1,22 @@
 """The backends of one machine: threads for waiting and for models, processes for native code."""
 
 from collections.abc import Sequence
+from typing import Literal
 
+from ingest_assets.backends.inline import InlineBackend
 from ingest_assets.backends.processes import ProcessBackend
 from ingest_assets.backends.threads import ThreadBackend
-from ingest_assets.model.options import Policy
 from ingest_assets.model.ports import ExecutionBackend
 
-__all__ = ["ProcessBackend", "ThreadBackend", "local_backend"]
+LocalKind = Literal["inline", "threads", "processes"]
+
+__all__ = ["InlineBackend", "LocalKind", "ProcessBackend", "ThreadBackend", "local_backend"]
 
 
-def local_backend(policy: Policy, workers: int, preload: Sequence[str] = ()) -> ExecutionBackend:
-    """`cpu` runs on processes, which can be killed; `io` and `gpu` on threads, which cannot."""
-    if policy == "cpu":
+def local_backend(kind: LocalKind, workers: int, preload: Sequence[str] = ()) -> ExecutionBackend:
+    """Processes can be killed; threads cannot; inline has no one to kill."""
+    if kind == "inline":
+        return InlineBackend()
+    if kind == "processes":
         return ProcessBackend(workers, preload)
     return ThreadBackend(workers)

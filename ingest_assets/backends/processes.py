@@ -56,9 +56,19 @@ class ProcessBackend:
         """A process can always be killed."""
         return 0
 
+    @property
+    def broken(self) -> str | None:
+        """The thread that owns the processes ended by itself."""
+        is_broken = self._thread is not None and not self._thread.is_alive() and not self._closed
+        return "stopped because the backend broke; its log says why" if is_broken else None
+
     def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
         """Start the call as soon as a process is free. The call and the item must pickle."""
-        job = Job(pickle.dumps((call, item, context)), timeout_s)
+        return self.submit_pickled(pickle.dumps((call, item, context)), timeout_s)
+
+    def submit_pickled(self, blob: bytes, timeout_s: float) -> Future[Any]:
+        """The same for a call that was pickled elsewhere."""
+        job = Job(blob, timeout_s)
         if self._closed:
             raise SubmitFailed("the backend is closed")
         if self._pump is None or self._thread is None:

@@ -12,8 +12,10 @@ import logging
 import multiprocessing
 import os
 import pickle
+import signal
 import time
 from collections import deque
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from typing import Any
@@ -65,6 +67,7 @@ class Pump:
 
     def run(self) -> None:
         """Serve until stopped; whatever happens, no future stays open."""
+        _shield_children_from_ctrl_c()
         try:
             while self._has_more_to_do():
                 self._start_and_assign()
@@ -197,7 +200,7 @@ class Pump:
 
     def _end_all(self) -> None:
         for slot in self._slots:
-            if slot.job is not None:
+            if slot.job is not None or not slot.is_ready:  # a starting process does not hear us hang up
                 slot.signal_kill()
             slot.hang_up()
         leave_by = time.monotonic() + LEAVE_LIMIT_S
@@ -212,3 +215,12 @@ class Pump:
             job = self._waiting.popleft()
             if not job.future.cancel():
                 job.end(error=cancelled())
+
+
+def _shield_children_from_ctrl_c() -> None:
+    """The fork server and the workers inherit what this thread blocks; by themselves they ignore it late.
+
+    multiprocessing unblocks the signal when it starts its resource tracker, so that comes first.
+    """
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -58,6 +58,11 @@ class ThreadBackend:
         """Threads still stuck in an item that was given up."""
         return self._abandoned
 
+    @property
+    def broken(self) -> str | None:
+        """Threads can always be started."""
+        return None
+
     def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
         """Start the call as soon as a thread is free."""
         job = _Job(call, item, context, timeout_s)

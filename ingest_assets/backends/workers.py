@@ -17,23 +17,41 @@ class Machine:
 
     cores: int
     available_mib: int
+    gpus: int = 0
 
 
-def choose_workers(options: StageOptions, cores: int, available_mib: int) -> tuple[int, str]:
-    """The number asked for, or the number that fits; and why."""
+def choose_workers(options: StageOptions, machine: Machine) -> tuple[int, str]:
+    """The number asked for, or the number that fits, within the cap of the settings; and why."""
+    count, reason = _count(options, machine)
+    cap = options.execution.max_workers
+    if 0 < cap < count:
+        return cap, f"{cap} by execution.max_workers, instead of {reason}"
+    return count, reason
+
+
+def _count(options: StageOptions, machine: Machine) -> tuple[int, str]:
     if options.workers > 0:
         return options.workers, f"{options.workers} as configured"
     if options.policy == "gpu":
-        return 1, "1: one model at a time, which batches inside"
+        return _gpu_count(options, machine)
     if options.policy == "io":
-        count = max(1, min(MAX_IO_WORKERS, IO_WORKERS_PER_CORE * cores))
-        return count, f"{count}: {IO_WORKERS_PER_CORE} per core on {cores} cores, at most {MAX_IO_WORKERS}"
-    fitting = available_mib // options.memory_per_worker_mib
-    count = max(1, min(cores, fitting))
+        count = max(1, min(MAX_IO_WORKERS, IO_WORKERS_PER_CORE * machine.cores))
+        per_core = f"{IO_WORKERS_PER_CORE} per core on {machine.cores} cores"
+        return count, f"{count}: {per_core}, at most {MAX_IO_WORKERS}"
+    fitting = machine.available_mib // options.memory_per_worker_mib
+    count = max(1, min(machine.cores, fitting))
     return count, (
-        f"{count}: {cores} cores, and memory for {fitting} "
-        f"({available_mib} MiB available, {options.memory_per_worker_mib} MiB each)"
+        f"{count}: {machine.cores} cores, and memory for {fitting} "
+        f"({machine.available_mib} MiB available, {options.memory_per_worker_mib} MiB each)"
     )
+
+
+def _gpu_count(options: StageOptions, machine: Machine) -> tuple[int, str]:
+    claimed = options.execution.num_gpus if options.execution.backend == "ray" else 0
+    count = int(machine.gpus / claimed) if claimed else 0
+    if count > 1:
+        return count, f"{count}: {machine.gpus} GPUs, and {claimed:g} for each worker"
+    return 1, "1: one model at a time, which batches inside"
 
 
 def probe(cgroup: Path = Path("/sys/fs/cgroup")) -> Machine:

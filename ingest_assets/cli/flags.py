@@ -1,11 +1,20 @@
 """The flags that several commands share, each described once."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 Step = Literal["documents", "doctags", "chunks", "embeddings"]
+
+
+def _enable_experimental(value: bool) -> bool:
+    """A variable, because the servers that a command starts must hear of it too."""
+    if value:
+        os.environ["INGEST_FEATURES__EXPERIMENTAL"] = "true"
+    return value
+
 
 HomeFlag = Annotated[
     Path | None,
@@ -36,6 +45,13 @@ WorkersFlag = Annotated[
 PolicyFlag = Annotated[
     Literal["io", "cpu", "gpu"] | None, typer.Option("--policy", help="Threads (io, gpu) or processes (cpu).")
 ]
+BackendFlag = Annotated[
+    Literal["local", "ray"] | None, typer.Option("--backend", help="This machine, or a Ray cluster.")
+]
+RunOnFlag = Annotated[
+    Literal["auto", "inline", "threads", "processes"] | None,
+    typer.Option("--run-on", help="On local: by policy, one by one in the step itself, threads, processes."),
+]
 RetriesFlag = Annotated[
     int | None, typer.Option("--retries", min=0, max=20, help="Further attempts after a passing fault.")
 ]
@@ -48,5 +64,13 @@ BudgetFlag = Annotated[
 ]
 QueueFlag = Annotated[
     int | None, typer.Option("--max-queue", min=1, help="Documents planned ahead of the workers.")
+]
+ExperimentalFlag = Annotated[
+    bool,
+    typer.Option(
+        "--enable-experimental",
+        callback=_enable_experimental,
+        help="Allow what is not proved yet, as features.experimental does.",
+    ),
 ]
 DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Say what would be done and touch nothing.")]

@@ -22,7 +22,12 @@ _STOP_SECONDS = 30.0
 PortFlag = Annotated[int, typer.Option("--port", min=1, max=65535, help="Port of the web UI.")]
 
 
-def up(home: flags.HomeFlag = None, port: PortFlag = 3000, as_json: flags.JsonFlag = False) -> None:
+def up(
+    home: flags.HomeFlag = None,
+    port: PortFlag = 3000,
+    experimental: flags.ExperimentalFlag = False,
+    as_json: flags.JsonFlag = False,
+) -> None:
     """Start the web UI and the daemon (sensor, schedule, run queue) on 127.0.0.1; Ctrl-C stops both."""
     here = open_home(home)
     _ = here.stages  # settings that contradict each other are refused before anything starts

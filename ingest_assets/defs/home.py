@@ -84,7 +84,8 @@ class Home:
     def options(self, stage: str) -> StageOptions:
         """How a stage runs, by the settings."""
         options: StageOptions = getattr(self.settings.stages, stage)
-        return options
+        execution = self.settings.execution.changed_by(options.execution)
+        return options.model_copy(update={"execution": execution})
 
     def asset(self, stage: str) -> str:
         """The asset a stage fills."""

@@ -5,6 +5,8 @@ from pydantic import Field
 
 from ingest_assets.model.options import StageOptions
 
+_EXECUTION = ("backend", "run_on")
+
 
 class StageRunConfig(dg.Config):
     """Options of one run; what is left empty comes from the settings."""
@@ -20,9 +22,15 @@ class StageRunConfig(dg.Config):
     resume: bool | None = Field(None, description="Skip items whose stored rows are current.")
     force: bool | None = Field(None, description="Run every item; what is replaced goes into quarantine.")
 
+    backend: str | None = Field(None, description="local or ray.")
+    run_on: str | None = Field(None, description="On local: auto (by policy), inline, threads or processes.")
+
     def over(self, options: StageOptions) -> StageOptions:
         """The settings' options with this run's changes; refused values are named by their key."""
-        return StageOptions.model_validate({**options.model_dump(), **self.given()})
+        given = self.given()
+        where = {name: given.pop(name) for name in _EXECUTION if name in given}
+        execution = {**options.execution.model_dump(), **where}
+        return StageOptions.model_validate({**options.model_dump(), **given, "execution": execution})
 
     def given(self) -> dict[str, object]:
         """Only what was set."""

@@ -58,6 +58,14 @@ class WorkerDied(ItemError):
     retryable = True
 
 
+class WorkerLost(ItemError):
+    """The machine or the actor that worked on the item is gone; the item itself is not to blame."""
+
+    category = "runtime"
+    code = "E_WORKER_LOST"
+    retryable = True
+
+
 class ItemCancelled(ItemError):
     """The stage ended before the item could."""
 

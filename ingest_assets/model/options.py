@@ -6,6 +6,36 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Policy = Literal["io", "cpu", "gpu"]
 Schedule = Literal["fifo", "sjf"]
+BackendName = Literal["local", "ray"]
+RunOn = Literal["auto", "inline", "threads", "processes"]
+
+
+class ExecutionOptions(BaseModel):
+    """Where items run. `[execution]` is for every stage, `[stages.<name>.execution]` changes it for one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    backend: BackendName = Field("local", description="This machine, or a Ray cluster (extra `ray`).")
+    run_on: RunOn = Field(
+        "auto", description="On local: by policy (auto), one by one in the step itself, threads or processes."
+    )
+    max_workers: int = Field(0, ge=0, le=4096, description="Workers of a stage at most; 0 = no cap.")
+    address: str = Field(
+        "",
+        description="Ray cluster to connect to: HOST:PORT, or auto for the one on this machine; "
+        "empty = start one here.",
+    )
+    num_cpus: float | None = Field(
+        None, ge=0, description="Cores a Ray worker claims; none = 1, and 0.25 under io."
+    )
+    num_gpus: float = Field(0, ge=0, description="GPUs a Ray worker claims.")
+    dangerous_gpu_processes: bool = Field(
+        False, description="Let gpu stages run on processes, each with a model and a GPU context of its own."
+    )
+
+    def changed_by(self, stage: "ExecutionOptions") -> "ExecutionOptions":
+        """These options with what a stage sets for itself."""
+        return self.model_copy(update={name: getattr(stage, name) for name in stage.model_fields_set})
 
 
 class StageOptions(BaseModel):
@@ -50,6 +80,7 @@ class StageOptions(BaseModel):
     grace_s: float = Field(
         5.0, ge=0, description="What running items get to finish when a stage is cancelled."
     )
+    execution: ExecutionOptions = ExecutionOptions()
 
 
 class ParsingOptions(BaseModel):

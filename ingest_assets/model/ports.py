@@ -37,8 +37,9 @@ class Progress(Protocol):
 class ExecutionBackend(Protocol):
     """Where attempts run. `submit` starts work at once or as soon as a worker is free.
 
-    A future ends with the call's value, or with an `ItemError`: `ItemTimeout`, `WorkerDied`, `ItemCancelled`.
-    The time limit counts from when the item starts. `close` leaves no future open and may be called twice.
+    A future ends with the call's value, or with an `ItemError`: `ItemTimeout`, `WorkerDied`, `WorkerLost`,
+    `ItemCancelled`. The time limit counts from when the item starts. `close` leaves no future open and may be
+    called twice.
     """
 
     @property
@@ -49,6 +50,11 @@ class ExecutionBackend(Protocol):
     @property
     def abandoned(self) -> int:
         """Workers that are lost to items past their time limit and cannot be stopped."""
+        ...
+
+    @property
+    def broken(self) -> str | None:
+        """Why no item can run here any more, in words for the stage's reason to stop."""
         ...
 
     def submit(

@@ -2,15 +2,23 @@
 
 import random
 
-from ingest_assets.model.errors import StageError
+from ingest_assets.model.errors import StageError, WorkerLost
 from ingest_assets.model.options import StageOptions
 
 JITTER_SHARE = 0.25
+MAX_LOSSES = 5
 
 
-def should_retry(error: StageError, attempt_no: int, options: StageOptions) -> bool:
-    """Only errors that say so, and only while attempts are left."""
-    return error.retryable and attempt_no <= options.retries
+def is_loss(error: StageError) -> bool:
+    """True when the item's machine went away: that costs an attempt, never one of the item's retries."""
+    return error.code == WorkerLost.code
+
+
+def should_retry(error: StageError, attempt_no: int, losses: int, options: StageOptions) -> bool:
+    """Only errors that say so, and only while attempts are left; `losses` counts this one too."""
+    if is_loss(error):
+        return losses <= MAX_LOSSES
+    return error.retryable and attempt_no - losses <= options.retries
 
 
 def backoff_s(attempt_no: int, options: StageOptions, rng: random.Random) -> float:

@@ -16,6 +16,7 @@ class Ticket:
     item: WorkItem
     plan_order: int
     attempt_no: int = 1
+    losses: int = 0
     waiting_since_epoch_s: float = 0.0
     submitted_epoch_s: float = 0.0
 

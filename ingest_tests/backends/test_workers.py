@@ -2,9 +2,9 @@
 
 import pytest
 
-from ingest_assets.backends import choose_workers, local_backend, probe
-from ingest_assets.backends.local import ProcessBackend, ThreadBackend
-from ingest_assets.model.options import StageOptions
+from ingest_assets.backends import Machine, choose_workers, kind_of, probe
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.options import ExecutionOptions, StageOptions
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,23 @@ from ingest_assets.model.options import StageOptions
         (StageOptions(policy="io"), 2, 100, (8, "8: 4 per core on 2 cores, at most 32")),
         (StageOptions(policy="io"), 64, 100, (32, "32: 4 per core on 64 cores, at most 32")),
         (StageOptions(policy="gpu"), 64, 100, (1, "1: one model at a time, which batches inside")),
+        (
+            StageOptions(policy="io", execution=ExecutionOptions(max_workers=3)),
+            2,
+            100,
+            (3, "3 by execution.max_workers, instead of 8: 4 per core on 2 cores, at most 32"),
+        ),
+        (
+            StageOptions(workers=2, execution=ExecutionOptions(max_workers=3)),
+            2,
+            100,
+            (2, "2 as configured"),
+        ),
     ],
 )
 def test_the_number_of_workers_fits_the_machine_and_says_why(options, cores, available_mib, expected):
     """The reason is logged with every run."""
-    assert choose_workers(options, cores, available_mib) == expected
+    assert choose_workers(options, Machine(cores, available_mib)) == expected
 
 
 def test_the_probe_finds_a_machine():
@@ -63,6 +75,22 @@ def test_the_probe_reads_no_limit_as_none(tmp_path):
 
 def test_policies_choose_their_backend():
     """Only processes can be killed; only threads share a model."""
-    assert isinstance(local_backend("cpu", 1), ProcessBackend)
-    assert isinstance(local_backend("io", 1), ThreadBackend)
-    assert isinstance(local_backend("gpu", 1), ThreadBackend)
+    kinds = {policy: kind_of(StageOptions(policy=policy)) for policy in ("cpu", "io", "gpu")}
+    assert kinds == {"cpu": "processes", "io": "threads", "gpu": "threads"}
+
+
+def test_the_settings_may_say_where_items_run():
+    """One word each."""
+    execution = ExecutionOptions(run_on="inline")
+    assert kind_of(StageOptions(policy="cpu", execution=execution)) == "inline"
+    assert kind_of(StageOptions(policy="cpu", execution=ExecutionOptions(backend="ray"))) == "ray"
+
+
+def test_a_gpu_stage_refuses_processes_unless_told_that_it_is_meant():
+    """Each process would hold a model and a GPU context of its own."""
+    execution = ExecutionOptions(run_on="processes")
+    with pytest.raises(ConfigError, match="dangerous_gpu_processes = true"):
+        kind_of(StageOptions(policy="gpu", execution=execution))
+
+    meant = execution.model_copy(update={"dangerous_gpu_processes": True})
+    assert kind_of(StageOptions(policy="gpu", execution=meant)) == "processes"

@@ -4,12 +4,14 @@ import sys
 
 import dagster as dg
 
-from ingest_assets.backends.local import local_backend
-from ingest_assets.backends.workers import choose_workers, probe
+from ingest_assets.backends import open_backend
+from ingest_assets.defs.execution import StageExecution, execution_of
 from ingest_assets.defs.home import UPSTREAM, Home
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.defs.staged import Staged
+from ingest_assets.defs.staged import Staged, stage_stopped
+from ingest_assets.defs.telemetry import stage_telemetry
+from ingest_assets.defs.worker_lines import WorkerLines
 from ingest_assets.model.items import Plan, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.model.outcomes import StageOutcome
@@ -37,8 +39,9 @@ class StageRunner(dg.ConfigurableResource):
         locks.acquire(lambda path: context.log.info(f"{stage}: waiting for another run that holds {path}."))
         try:
             items = home.plan(stage, context.partition_key, upstream)
-            options = config.over(home.options(stage))
-            outcome = self._run_items(home, stage, items, options, context)
+            execution = execution_of(home, stage, config)
+            options = execution.options
+            outcome = self._run_items(home, stage, items, execution, context)
             failures = _failures(items, outcome, remembers=options.resume and not options.force)
             commit = _commit(home, stage, context.partition_key, items, failures)
         except BaseException:
@@ -51,37 +54,29 @@ class StageRunner(dg.ConfigurableResource):
         home: Home,
         stage: str,
         items: list[WorkItem],
-        options: StageOptions,
+        execution: StageExecution,
         context: dg.AssetExecutionContext,
     ) -> StageOutcome:
-        recipe, batch = home.stages[stage], context.partition_key
+        recipe, batch, options = home.stages[stage], context.partition_key, execution.options
         if options.force and (kept := set_aside(home.layout, recipe.spec.asset, batch, context.run.run_id)):
             context.log.info(f"{stage}: forced; the table as it was is kept as {kept}.")
-        machine = probe()
-        workers, reason = choose_workers(options, machine.cores, machine.available_mib)
-        context.log.info(f"{stage}: {workers} workers ({reason}), {len(items)} documents planned.")
+        context.log.info(f"{stage}: {execution.as_line()}, {len(items)} documents planned.")
+        lines = WorkerLines(stage, context.log.info)
         outcome = run_stage(
             Plan(stage, items, len(items)),
             StageWorker(recipe, str(home.layout.home), batch),
             options,
-            backend=local_backend(options.policy, workers, recipe.preload),
+            lines,
+            backend=open_backend(options, execution.workers, recipe.preload, lines.say),
             manifest=Manifest(home.layout.manifest(stage)),
             progress=self._progress(options, context),
+            telemetry=stage_telemetry(batch),
             run_id=context.run.run_id,
-            workers_reason=reason,
+            workers_reason=execution.reason,
             quarantine=Quarantine(home.layout.quarantine(recipe.spec.asset, batch)),
         )
         if outcome.cancelled_reason is not None:
-            named = "; ".join(f"{e.item_id} [{e.code}] {e.message}" for e in outcome.errors[:3])
-            raise dg.Failure(
-                f"{stage} stopped early: {outcome.cancelled_reason}. What is finished is kept. {named}",
-                metadata={
-                    "succeeded": outcome.succeeded,
-                    "failed": outcome.failed,
-                    "cancelled": outcome.cancelled,
-                },
-                allow_retries=False,
-            )
+            raise stage_stopped(outcome)
         return outcome
 
     def _progress(self, options: StageOptions, context: dg.AssetExecutionContext) -> Progress:

@@ -1,0 +1,86 @@
+"""The connection to a Ray cluster: one per process, to an address or to a cluster of its own."""
+
+import logging
+import os
+from types import ModuleType
+
+from ingest_assets.backends.workers import MIB, Machine, probe
+from ingest_assets.model.errors import ConfigError, IngestError
+
+# Only small references cross the wire, so the object store may be the smallest that Ray takes.
+_OBJECT_STORE_BYTES = 100 * MIB
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_CLIENT = "ray://"
+
+_address: str | None = None
+
+
+def import_ray() -> ModuleType:
+    """Ray, or a line that says how to get it and how to do without."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError(
+            "execution.backend: ray is not installed; install it with `pip install 'ingest-assets[ray]'`, "
+            'or set execution.backend = "local".'
+        ) from None
+    return ray
+
+
+def connect(address: str) -> None:
+    """Be connected to the cluster at an address; an empty one means a cluster that this process starts.
+
+    Who has connected this process before (a notebook, a test) keeps the connection.
+    """
+    global _address
+    ray = import_ray()
+    if ray.is_initialized():
+        if _address is None or _address == address:
+            return
+        disconnect()
+    options = {"namespace": "ingest", "log_to_driver": False, "logging_level": logging.ERROR}
+    if not address:
+        machine = probe()
+        options |= {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+        options |= {"num_cpus": machine.cores, "configure_logging": False}
+    try:
+        ray.init(address=address or "local", **options)
+    except (ConnectionError, TimeoutError, ValueError, RuntimeError, OSError) as error:
+        what = f"can be used at {address!r}" if address else "can be started here"
+        raise IngestError(f"execution.address: no Ray cluster {what} ({_first_line(error)}).") from error
+    _address = address
+
+
+def disconnect() -> None:
+    """Leave the cluster; one of our own ends."""
+    global _address
+    import_ray().shutdown()
+    _address = None
+
+
+def is_client(address: str) -> bool:
+    """True for addresses that go through Ray Client, a proxy with limits of its own."""
+    return address.startswith(_CLIENT)
+
+
+def owns_cluster() -> bool:
+    """True when this process started its cluster, so that nobody else's claims count there."""
+    return _address == ""
+
+
+def cluster_machine() -> Machine:
+    """What the connected cluster has in all; a cluster of our own has what this machine may use."""
+    if owns_cluster():
+        return probe()
+    found = import_ray().cluster_resources()
+    return Machine(
+        cores=max(1, int(found.get("CPU", 0))),
+        available_mib=int(found.get("memory", 0)) // MIB,
+        gpus=int(found.get("GPU", 0)),
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
