@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup setup-dev demo test lint ui clean
+.PHONY: help setup setup-dev demo test lint bench ui clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ lint: setup-dev ## Lint and type-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+bench: setup-dev ## Measure the runner against the figures wanted of it; best on a quiet machine
+	$(BIN)/python -m ingest_tests.bench --json bench.json
+
 clean: ## Remove what was made here, except .venv
-	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf demo bench.json build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,80 @@
+"""The command: run the benchmarks asked for, print a table, exit with 1 when a wanted figure is missed."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ingest_tests.bench.apart import measured_apart
+from ingest_tests.bench.figures import Figure, Size
+from ingest_tests.bench.registry import BENCHMARKS, SUMMARIES
+
+_COLUMNS = "{:<16}  {:<44}  {:>12}  {:<8}  {:<10}  {}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 = every wanted figure reached, 1 = one missed."""
+    given = _parsed(arguments)
+    if given.list:
+        for name, summary in SUMMARIES.items():
+            sys.stdout.write(f"{name:<18}{summary}\n")
+        return 0
+    size = Size(given.scale, given.corpus)
+    found = _run(given.names or list(BENCHMARKS), size)
+    if given.json:
+        given.json.write_text(_as_json(found, size), encoding="utf-8")
+    return exit_code(found)
+
+
+def exit_code(found: Sequence[tuple[str, Figure]]) -> int:
+    """One missed figure is enough."""
+    return 0 if all(figure.is_ok for _, figure in found) else 1
+
+
+def table_line(benchmark: str, figure: Figure) -> str:
+    """One row of the table."""
+    verdict = "" if figure.relation is None else "yes" if figure.is_ok else "NO"
+    shown = f"{figure.value:,.0f}" if abs(figure.value) >= 1000 else f"{figure.value:,.3g}"
+    return _COLUMNS.format(benchmark, figure.name, shown, figure.unit, figure.wanted, verdict).rstrip()
+
+
+def _run(names: Sequence[str], size: Size) -> list[tuple[str, Figure]]:
+    found = []
+    sys.stdout.write(_COLUMNS.format("name", "figure", "measured", "unit", "wanted", "ok") + "\n")
+    for name in names:
+        for figure in measured_apart(name, size):
+            found.append((name, figure))
+            sys.stdout.write(table_line(name, figure) + "\n")
+        sys.stdout.flush()
+    return found
+
+
+def _as_json(found: Sequence[tuple[str, Figure]], size: Size) -> str:
+    report = {
+        "scale": size.scale,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "figures": [figure.as_row(name) for name, figure in found],
+    }
+    return json.dumps(report, indent=2) + "\n"
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m ingest_tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; default: all")
+    parser.add_argument("--list", action="store_true", help="say which there are")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file too")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the items; figures are for 1")
+    parser.add_argument("--corpus", type=Path, metavar="FOLDER", help="take item costs from its file sizes")
+    given = parser.parse_args(arguments)
+    unknown = sorted(set(given.names) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    return given
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,37 @@
+"""One benchmark in a process of its own, so that its memory and CPU figures are nobody else's."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from ingest_tests.bench.figures import Figure, Size
+from ingest_tests.bench.registry import BENCHMARKS
+
+PROJECT = Path(__file__).resolve().parents[2]
+LIMIT_S = 300.0
+_DID_NOT_END = [Figure("ran to its end", 0, "", "=", 1)]
+
+
+def measured_apart(name: str, size: Size) -> list[Figure]:
+    """The figures of a benchmark; one that breaks or hangs is a missed figure and says why on stderr."""
+    corpus = str(size.corpus.resolve()) if size.corpus else ""
+    line = [sys.executable, "-m", __name__, name, str(size.scale), corpus]
+    try:
+        done = subprocess.run(line, cwd=PROJECT, stdout=subprocess.PIPE, timeout=LIMIT_S, check=True)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        return _DID_NOT_END
+    return [Figure(**values) for values in json.loads(done.stdout)]
+
+
+def main(name: str, scale: str, corpus: str) -> None:
+    """Measure and write JSON to standard output."""
+    size = Size(float(scale), Path(corpus) if corpus else None)
+    figures = BENCHMARKS[name](size)
+    json.dump([dataclasses.asdict(figure) for figure in figures], sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,46 @@
+"""Items that kill their own process: each costs itself and a new process, and nothing else."""
+
+import time
+
+from ingest_assets.backends import ProcessBackend
+from ingest_assets.model.items import Plan, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.runner import run_stage
+from ingest_tests.bench.figures import Figure, Size
+from ingest_tests.runner.workers import by_name
+
+ITEMS = 200
+ITEMS_PER_DEATH = 20
+SECONDS_EACH = 0.02
+WORKERS = 2
+
+
+def measure(size: Size) -> list[Figure]:
+    """Who survives, and what the deaths cost against the same good items alone."""
+    count = size.of(ITEMS)
+    good = [
+        WorkItem(f"sleep-{n}", "f", meta={"seconds": SECONDS_EACH})
+        for n in range(count)
+        if n % ITEMS_PER_DEATH
+    ]
+    bad = [WorkItem(f"kill-{n}", "f") for n in range(0, count, ITEMS_PER_DEATH)]
+    calm, calm_s = _run(good)
+    mixed, mixed_s = _run(sorted(good + bad, key=lambda item: int(item.item_id.split("-")[1])))
+    died = sum(error.code == "E_WORKER_DIED" for error in mixed.errors)
+    assert calm.succeeded == len(good), calm.errors
+    return [
+        Figure("good items succeeded", mixed.succeeded, "", "=", len(good)),
+        Figure("items failed with E_WORKER_DIED", died, "", "=", len(bad)),
+        Figure("wall time", mixed_s, "s"),
+        Figure("wall time against no deaths", mixed_s / calm_s, "ratio"),
+        Figure("a death costs", 1000 * (mixed_s - calm_s) / len(bad), "ms"),
+    ]
+
+
+def _run(items: list[WorkItem]) -> tuple[StageOutcome, float]:
+    started = time.perf_counter()
+    outcome = run_stage(
+        Plan("dying", items), by_name, StageOptions(policy="cpu"), backend=ProcessBackend(WORKERS)
+    )
+    return outcome, time.perf_counter() - started

@@ -1,0 +1,60 @@
+"""What a benchmark is given and what it says: numbers, their units, and what is wanted of them."""
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Relation = Literal["<", "<=", "=", ">="]
+
+_HOLDS: Mapping[Relation, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "=": operator.eq,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much of a benchmark to run, and on what. Figures are wanted at scale 1 only."""
+
+    scale: float = 1.0
+    corpus: Path | None = None
+
+    def of(self, count: int) -> int:
+        """So many items at scale 1, and at least one."""
+        return max(1, round(count * self.scale))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number. Without a relation it is for information."""
+
+    name: str
+    value: float
+    unit: str = ""
+    relation: Relation | None = None
+    bound: float = 0.0
+
+    @property
+    def wanted(self) -> str:
+        """`>= 50000`, or nothing."""
+        return "" if self.relation is None else f"{self.relation} {self.bound:g}"
+
+    @property
+    def is_ok(self) -> bool:
+        """True when nothing is wanted, or when it holds."""
+        return self.relation is None or _HOLDS[self.relation](self.value, self.bound)
+
+    def as_row(self, benchmark: str) -> dict[str, Any]:
+        """For the JSON file."""
+        return {
+            "benchmark": benchmark,
+            "figure": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "wanted": self.wanted,
+            "ok": self.is_ok,
+        }

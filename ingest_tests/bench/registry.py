@@ -1,0 +1,22 @@
+"""Every benchmark by its name, which is its module's."""
+
+from collections.abc import Callable, Mapping
+
+from ingest_tests.bench import (
+    dying_workers,
+    idle_coordinator,
+    schedule_order,
+    skipped_items,
+    stuck_item,
+    trivial_items,
+)
+from ingest_tests.bench.figures import Figure, Size
+
+_MODULES = (skipped_items, trivial_items, idle_coordinator, stuck_item, dying_workers, schedule_order)
+
+BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {
+    module.__name__.rpartition(".")[2]: module.measure for module in _MODULES
+}
+SUMMARIES: Mapping[str, str] = {
+    module.__name__.rpartition(".")[2]: (module.__doc__ or "").partition("\n")[0] for module in _MODULES
+}

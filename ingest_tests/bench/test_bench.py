@@ -1,0 +1,68 @@
+"""The benchmarks can be listed and run. How fast anything is, no test asks."""
+
+import json
+import re
+
+import pytest
+
+from ingest_tests.bench.__main__ import exit_code, main, table_line
+from ingest_tests.bench.figures import Figure, Size
+from ingest_tests.bench.registry import BENCHMARKS
+
+
+def test_every_benchmark_is_listed_with_its_purpose(capsys):
+    """The names are those that can be asked for."""
+    assert main(["--list"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(BENCHMARKS)
+    assert all(len(line.split()) > 4 for line in lines)
+
+
+def test_a_tiny_run_gives_a_table_and_a_file(tmp_path, capsys):
+    """In a process of its own, as the real ones; the exit code says what the file says."""
+    file = tmp_path / "bench.json"
+
+    code = main(["skipped_items", "--scale", "0.001", "--json", str(file)])
+
+    header, *rows = capsys.readouterr().out.splitlines()
+    report = json.loads(file.read_text(encoding="utf-8"))
+    assert re.split(r"  +", header) == ["name", "figure", "measured", "unit", "wanted", "ok"]
+    assert [row["figure"] for row in report["figures"]] == [re.split(r"  +", row)[1] for row in rows]
+    assert report["figures"][0] | {"value": 1000, "ok": True} == report["figures"][0]
+    assert code == (0 if all(row["ok"] for row in report["figures"]) else 1)
+
+
+def test_a_benchmark_that_breaks_is_a_missed_figure(monkeypatch, capsys):
+    """Its own process ends with an error; ours says so in the table."""
+    monkeypatch.setattr("ingest_tests.bench.apart.sys.executable", "/bin/false")
+
+    assert main(["skipped_items"]) == 1
+    assert capsys.readouterr().out.splitlines()[1].split()[-1] == "NO"
+
+
+@pytest.mark.parametrize(
+    ("relation", "holding", "missing"), [("<", 4, 5), ("<=", 5, 5.1), ("=", 5, 4), (">=", 5, 4)]
+)
+def test_one_missed_figure_is_exit_code_1(relation, holding, missing):
+    """Figures for information never are."""
+    good, bad = Figure("a", holding, "s", relation, 5), Figure("b", missing, "s", relation, 5)
+
+    assert exit_code([("x", good), ("x", Figure("c", 1e9))]) == 0
+    assert exit_code([("x", good), ("x", bad)]) == 1
+    assert table_line("x", good).endswith("yes")
+    assert table_line("x", bad).endswith("NO")
+
+
+def test_an_unknown_name_is_wrong_usage(capsys):
+    """And the error names those that exist."""
+    with pytest.raises(SystemExit) as left:
+        main(["fast_items"])
+
+    assert left.value.code == 2
+    assert "skipped_items" in capsys.readouterr().err
+
+
+def test_a_tiny_size_still_has_an_item():
+    """A scale is a share, and a share of nothing measures nothing."""
+    assert [Size(scale).of(200) for scale in (1, 0.1, 0.0001)] == [200, 20, 1]
