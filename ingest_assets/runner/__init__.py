@@ -6,6 +6,7 @@ from ingest_assets.runner.manifest import Manifest, ManifestRow, read_manifest
 from ingest_assets.runner.progress import BarProgress, LogProgress, NoProgress
 from ingest_assets.runner.quarantine import Quarantine
 from ingest_assets.runner.run import run_stage
+from ingest_assets.runner.telemetry import Telemetry
 
 __all__ = [
     "NO_HOOKS",
@@ -18,6 +19,7 @@ __all__ = [
     "Quarantine",
     "QuietHooks",
     "SystemClock",
+    "Telemetry",
     "read_manifest",
     "run_stage",
 ]

@@ -88,6 +88,7 @@ class Coordinator:
             else:
                 self._tally.skipped += 1
                 self._tally.known_failures += verdict == "known_failure"
+                self._reporter.skipped(item, verdict)
 
     def _wants_more(self) -> bool:
         return self._plan_has_more and len(self._ready) + len(self._retrying) < self._options.max_queue
@@ -122,6 +123,7 @@ class Coordinator:
                 return error
         context = ItemContext(attempt_no=ticket.attempt_no, workers=self._backend.workers)
         ticket.submitted_epoch_s = self._clock.epoch_s()
+        self._reporter.before_attempt(ticket)
         timeout_s = self._options.per_item_timeout_s
         future, error = caught(lambda: self._backend.submit(self._call, ticket.item, context, timeout_s))
         if isinstance(error, SubmitFailed):
@@ -171,7 +173,7 @@ class Coordinator:
             self._tally.succeed(attempt.result)
         elif error is not None:
             self._tally.fail(ticket.plan_order, error)
-        self._reporter.after_item(ticket.item, attempt)
+        self._reporter.after_item(ticket, attempt)
 
     def _check_budget(self) -> None:
         options, tally = self._options, self._tally

@@ -13,6 +13,7 @@ from ingest_assets.runner.hooks import NO_HOOKS
 from ingest_assets.runner.manifest import Manifest
 from ingest_assets.runner.progress import NoProgress
 from ingest_assets.runner.setup import Setup
+from ingest_assets.runner.telemetry import Telemetry
 from ingest_assets.runner.verdicts import dry_run
 
 
@@ -25,6 +26,7 @@ def run_stage(
     backend: ExecutionBackend,
     manifest: Manifest | None = None,
     progress: Progress | None = None,
+    telemetry: Telemetry | None = None,
     run_id: str = "",
     workers_reason: str = "",
     quarantine: Callable[[WorkItem], None] | None = None,
@@ -50,6 +52,7 @@ def run_stage(
         backend=backend,
         manifest=manifest,
         progress=progress or NoProgress(),
+        telemetry=telemetry or Telemetry(),
         run_id=run_id,
         workers_reason=workers_reason,
         quarantine=quarantine,

@@ -9,6 +9,7 @@ from ingest_assets.model.options import StageOptions
 from ingest_assets.model.ports import ExecutionBackend, Hooks, Progress, Worker
 from ingest_assets.runner.clock import Clock
 from ingest_assets.runner.manifest import Manifest
+from ingest_assets.runner.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Setup:
     backend: ExecutionBackend
     manifest: Manifest | None
     progress: Progress
+    telemetry: Telemetry
     run_id: str
     workers_reason: str
     quarantine: Callable[[WorkItem], None] | None

@@ -1,0 +1,232 @@
+"""What OpenTelemetry hears of a stage: a span for the run and for each item, counts and times as metrics.
+
+Without an SDK the API answers with no-ops: no span records, so nothing is built for an item.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import Meter
+from opentelemetry.trace import Span, StatusCode, Tracer
+
+from ingest_assets.model.items import WorkItem
+from ingest_assets.model.outcomes import StageOutcome, Verdict
+from ingest_assets.runner.attempt import Attempt
+from ingest_assets.runner.records import exec_s, queue_s
+from ingest_assets.runner.tickets import Ticket
+
+SCOPE = "ingest_assets"
+BUCKETS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+
+Status = Literal["success", "failure", "skipped", "cancelled"]
+Fields = dict[str, str | int | float]
+
+
+class Instruments:
+    """The metrics, the same for all stages."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.items = meter.create_counter("ingest.items", "{item}", "Items by stage and status.")
+        self.queue_time = meter.create_histogram(
+            "ingest.attempt.queue_time",
+            "s",
+            "From ready to started, per attempt.",
+            explicit_bucket_boundaries_advisory=BUCKETS_S,
+        )
+        self.exec_time = meter.create_histogram(
+            "ingest.attempt.exec_time",
+            "s",
+            "How long an attempt took where it ran.",
+            explicit_bucket_boundaries_advisory=BUCKETS_S,
+        )
+        self.active_workers = meter.create_up_down_counter(
+            "ingest.active_workers", "{worker}", "Workers that have an item."
+        )
+        self.items_per_second = meter.create_gauge(
+            "ingest.items_per_second", "{item}/s", "Of the last finished run of a stage."
+        )
+
+
+@functools.cache
+def _global_instruments() -> Instruments:
+    """Made once: the API keeps what it hands out before an SDK is there, to wire it up later."""
+    return Instruments(metrics.get_meter(SCOPE))
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """Where a stage's telemetry goes, by default to the global providers, and which batch it is about.
+
+    `flush` is called when a run has ended: a short process may end before the SDK sends by itself.
+    """
+
+    batch_hint: str = ""
+    tracer: Tracer | None = None
+    meter: Meter | None = None
+    flush: Callable[[], None] | None = None
+
+    def begin(
+        self, *, stage: str, policy: str, workers: int, run_id: str, now_epoch_s: float
+    ) -> "StageTelemetry":
+        """Open the span of a stage run."""
+        tracer = self.tracer or trace.get_tracer(SCOPE)
+        instruments = Instruments(self.meter) if self.meter else _global_instruments()
+        fields: Fields = {
+            "stage_name": stage,
+            "policy": policy,
+            "workers": workers,
+            "batch_hint": self.batch_hint,
+        }
+        span = tracer.start_span(
+            stage, attributes={**fields, "run_id": run_id}, start_time=_as_ns(now_epoch_s)
+        )
+        return StageTelemetry(tracer, instruments, span, fields)
+
+
+class Times(NamedTuple):
+    """When an item was ready to run, when it ran and when it ended."""
+
+    submit_s: float
+    start_s: float
+    end_s: float
+
+    def as_fields(self) -> Fields:
+        """In milliseconds; two clocks may differ by a hair, so never a negative duration."""
+        seconds = {
+            "submit": self.submit_s,
+            "start": self.start_s,
+            "end": self.end_s,
+            "queue": max(0.0, self.start_s - self.submit_s),
+            "exec": max(0.0, self.end_s - self.start_s),
+        }
+        return {f"time_{name}_ms": _as_ms(value) for name, value in seconds.items()}
+
+
+class StageTelemetry:
+    """One stage run. An item has one span, with an event for each attempt that failed."""
+
+    def __init__(self, tracer: Tracer, instruments: Instruments, span: Span, fields: Fields) -> None:
+        self._tracer, self._metrics, self._span, self._fields = tracer, instruments, span, fields
+        self._within = trace.set_span_in_context(span)
+        self._labels = {name: fields[name] for name in ("stage_name", "policy")}
+        self._counted: dict[Status, int] = {}
+        self._open: dict[int, Span] = {}
+        self._running: set[int] = set()
+        self._peak = 0
+        self.records_spans = span.is_recording()
+
+    def attempt_starts(self, ticket: Ticket) -> None:
+        """One more worker is active."""
+        self._running.add(ticket.plan_order)
+        self._peak = max(self._peak, len(self._running))
+        self._metrics.active_workers.add(1, self._labels)
+
+    def attempt_ended(self, ticket: Ticket, attempt: Attempt) -> None:
+        """Its times and, if it failed, why. An attempt that could not start was never active."""
+        if ticket.plan_order in self._running:
+            self._running.remove(ticket.plan_order)
+            self._metrics.active_workers.add(-1, self._labels)
+        self._metrics.queue_time.record(queue_s(ticket, attempt), self._labels)
+        self._metrics.exec_time.record(exec_s(attempt), self._labels)
+        if self.records_spans and (error := attempt.error) is not None:
+            span = self._open[ticket.plan_order] = self._taken(ticket)
+            why: Fields = {"attempt_no": ticket.attempt_no, "code": error.code, "message": error.message}
+            span.add_event("attempt failed", why, _as_ns(attempt.ended_epoch_s))
+
+    def item_ended(self, ticket: Ticket, attempt: Attempt) -> None:
+        """It succeeded or failed for good."""
+        if not self.records_spans:
+            return
+        span = self._taken(ticket)
+        span.set_attribute("attempts", ticket.attempt_no)
+        if (error := attempt.error) is not None:
+            span.set_attribute("error.type", error.code)
+            span.set_status(StatusCode.ERROR, error.message)
+        times = Times(ticket.waiting_since_epoch_s, attempt.started_epoch_s, attempt.ended_epoch_s)
+        self._end(span, "success" if error is None else "failure", times)
+
+    def item_skipped(self, item: WorkItem, verdict: Verdict, now_epoch_s: float) -> None:
+        """It is current, or known to fail."""
+        span = self._start(item, now_epoch_s)
+        span.set_attribute("verdict", verdict)
+        self._end(span, "skipped", Times(now_epoch_s, now_epoch_s, now_epoch_s))
+
+    def item_cancelled(self, ticket: Ticket, reason: str, now_epoch_s: float) -> None:
+        """It was scheduled and will not be finished; one that never started has no execution time."""
+        if not self.records_spans:
+            return
+        span = self._taken(ticket)
+        span.set_attributes({"attempts": ticket.attempt_no, "cancelled_reason": _as_text(reason)})
+        started_s = ticket.submitted_epoch_s if ticket.plan_order in self._running else now_epoch_s
+        self._end(span, "cancelled", Times(ticket.waiting_since_epoch_s, started_s, now_epoch_s))
+
+    def count(self, succeeded: int, failed: int, skipped: int, cancelled: int = 0) -> None:
+        """Totals so far: what is new since the last call is added, so that nothing is done per item."""
+        totals: dict[Status, int] = {
+            "success": succeeded,
+            "failure": failed,
+            "skipped": skipped,
+            "cancelled": cancelled,
+        }
+        for status, total in totals.items():
+            if new := total - self._counted.get(status, 0):
+                self._metrics.items.add(new, {**self._labels, "status": status})
+        self._counted = totals
+
+    def finish(self, outcome: StageOutcome, now_epoch_s: float) -> None:
+        """Close the run's span with what the outcome says."""
+        self.count(outcome.succeeded, outcome.failed, outcome.skipped, outcome.cancelled)
+        self._metrics.active_workers.add(-len(self._running), self._labels)
+        self._running.clear()
+        self._metrics.items_per_second.set(outcome.items_per_s, self._labels)
+        self._span.set_attributes({**_summary(outcome), "active_workers_peak": self._peak})
+        if outcome.cancelled_reason is not None:
+            reason = _as_text(outcome.cancelled_reason)
+            self._span.set_attribute("cancelled_reason", reason)
+            self._span.set_status(StatusCode.ERROR, reason)
+        self._span.end(_as_ns(now_epoch_s))
+
+    def _taken(self, ticket: Ticket) -> Span:
+        """The item's span: open since an attempt failed, or new."""
+        span = self._open.pop(ticket.plan_order, None)
+        return span or self._start(ticket.item, ticket.waiting_since_epoch_s)
+
+    def _start(self, item: WorkItem, start_epoch_s: float) -> Span:
+        fields = {**self._fields, "item_id": _as_text(item.item_id)}
+        name = f"{self._fields['stage_name']} item"
+        return self._tracer.start_span(
+            name, self._within, attributes=fields, start_time=_as_ns(start_epoch_s)
+        )
+
+    @staticmethod
+    def _end(span: Span, status: Status, times: Times) -> None:
+        span.set_attributes({**times.as_fields(), "status": status})
+        span.end(_as_ns(max(times.submit_s, times.end_s)))
+
+
+def _summary(outcome: StageOutcome) -> Fields:
+    counts = ("scheduled", "skipped", "known_failures", "succeeded", "failed", "cancelled", "retries", "rows")
+    return {
+        **{name: getattr(outcome, name) for name in counts},
+        "items_per_s": outcome.items_per_s,
+        "queue_p50_ms": _as_ms(outcome.queue_s.p50),
+        "queue_p95_ms": _as_ms(outcome.queue_s.p95),
+        "exec_p50_ms": _as_ms(outcome.exec_s.p50),
+        "exec_p95_ms": _as_ms(outcome.exec_s.p95),
+    }
+
+
+def _as_ms(seconds: float) -> float:
+    return round(seconds * 1e3, 3)
+
+
+def _as_ns(epoch_s: float) -> int:
+    return int(epoch_s * 1e9)
+
+
+def _as_text(words: str) -> str:
+    """An undecodable file name is no Unicode text, and the wire takes nothing else."""
+    return words.encode("utf-8", "backslashreplace").decode("utf-8")

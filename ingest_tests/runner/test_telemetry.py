@@ -1,0 +1,368 @@
+"""Spans and metrics: they tell what the outcome and the manifest tell, and cost nothing unheard."""
+
+import random
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from ingest_assets.backends import ThreadBackend
+from ingest_assets.model.items import WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.runner import Manifest, ManifestRow, Telemetry, read_manifest, run_stage
+from ingest_tests.runner.fakes import FastClock, Recording, known_to_fail, plan_from, plan_of, satisfied
+from ingest_tests.runner.test_accounting import item_of, options, plans
+from ingest_tests.runner.workers import by_name
+
+ITEM_FIELDS = {
+    "stage_name",
+    "policy",
+    "workers",
+    "batch_hint",
+    "time_submit_ms",
+    "time_start_ms",
+    "time_end_ms",
+    "time_queue_ms",
+    "time_exec_ms",
+    "status",
+}
+
+
+@dataclass
+class Ear:
+    """A tracer and a meter of its own, and what they heard."""
+
+    memory: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
+    reader: InMemoryMetricReader = field(default_factory=InMemoryMetricReader)
+
+    def telemetry(self, **more: Any) -> Telemetry:
+        """For `run_stage`."""
+        traces = TracerProvider(shutdown_on_exit=False)
+        traces.add_span_processor(SimpleSpanProcessor(self.memory))
+        measures = MeterProvider([self.reader], shutdown_on_exit=False)
+        return Telemetry("batch-7", traces.get_tracer("test"), measures.get_meter("test"), **more)
+
+    def items(self) -> list[ReadableSpan]:
+        """The items' spans, in the order they ended."""
+        return [span for span in self.memory.get_finished_spans() if span.parent is not None]
+
+    def stage(self) -> ReadableSpan:
+        """The run's span, of which there is one."""
+        (span,) = [span for span in self.memory.get_finished_spans() if span.parent is None]
+        return span
+
+    def by_status(self) -> Counter[str]:
+        """How many items' spans say what."""
+        return Counter(span.attributes["status"] for span in self.items())
+
+    def metrics(self) -> dict[str, list[Any]]:
+        """The data points by metric."""
+        heard = self.reader.get_metrics_data()
+        scopes = [scope for each in heard.resource_metrics for scope in each.scope_metrics] if heard else []
+        return {metric.name: list(metric.data.data_points) for scope in scopes for metric in scope.metrics}
+
+
+def by_status_of(outcome: StageOutcome) -> Counter[str]:
+    """The outcome's counts under telemetry's names."""
+    return Counter(
+        success=outcome.succeeded,
+        failure=outcome.failed,
+        skipped=outcome.skipped,
+        cancelled=outcome.cancelled,
+    )
+
+
+def assert_they_agree(ear: Ear, outcome: StageOutcome, rows: list[ManifestRow]) -> None:
+    """Outcome, manifest, spans and metrics, number by number."""
+    expected = by_status_of(outcome)
+    assert ear.by_status() == expected
+    measured = ear.metrics()
+    assert Counter({p.attributes["status"]: p.value for p in measured.get("ingest.items", [])}) == expected
+    last = Counter({row.item_id: row.status for row in rows}.values())
+    assert last == Counter(done=outcome.succeeded, failed=outcome.failed, cancelled=outcome.cancelled)
+
+    attempts = Counter(row.status for row in rows)
+    events = [event for span in ear.items() for event in span.events]
+    assert len(events) == attempts["failed"]
+    for name in ("ingest.attempt.queue_time", "ingest.attempt.exec_time"):
+        counted = sum(point.count for point in measured.get(name, []))
+        assert counted == attempts["done"] + attempts["failed"]
+    assert sum(point.value for point in measured["ingest.active_workers"]) == 0
+    assert [point.value for point in measured["ingest.items_per_second"]] == [outcome.items_per_s]
+    assert_the_stage_agrees(ear.stage(), outcome)
+
+
+def assert_the_stage_agrees(span: ReadableSpan, outcome: StageOutcome) -> None:
+    """The run's span carries the outcome's numbers."""
+    told = span.attributes
+    for name in ("scheduled", "skipped", "known_failures", "succeeded", "failed", "cancelled", "retries"):
+        assert told[name] == getattr(outcome, name)
+    assert told["items_per_s"] == outcome.items_per_s
+    assert told["active_workers_peak"] <= told["workers"] == outcome.workers
+    assert told["queue_p50_ms"] == pytest.approx(outcome.queue_s.p50 * 1e3, abs=0.001)
+    assert told["queue_p95_ms"] == pytest.approx(outcome.queue_s.p95 * 1e3, abs=0.001)
+    assert told["exec_p50_ms"] == pytest.approx(outcome.exec_s.p50 * 1e3, abs=0.001)
+    assert told["exec_p95_ms"] == pytest.approx(outcome.exec_s.p95 * 1e3, abs=0.001)
+    assert told.get("cancelled_reason") == outcome.cancelled_reason
+
+
+@settings(max_examples=80, deadline=None)
+@given(plans, options, st.integers(1, 4))
+def test_outcome_manifest_spans_and_metrics_agree(kinds, stage_options, workers):
+    """Whatever is retried, skipped, known to fail or cancelled."""
+    ear = Ear()
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = Manifest(Path(folder) / "manifest.jsonl")
+        outcome = run_stage(
+            plan_from(item_of(number, kind) for number, kind in enumerate(kinds)),
+            by_name,
+            stage_options,
+            backend=ThreadBackend(workers),
+            manifest=manifest,
+            telemetry=ear.telemetry(),
+            rng=random.Random(1),
+        )
+        rows = list(read_manifest(manifest.path))
+
+    assert_they_agree(ear, outcome, rows)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupted_stage_is_told_to_its_end(tmp_path, error):
+    """Done, running, waiting for a retry and waiting for a worker: all are accounted for."""
+
+    def items():
+        yield from [WorkItem("ok-0", "f"), satisfied("ok-1"), WorkItem("missing-2", "f")]
+        yield from [WorkItem(f"sleep-{number}", "f", meta={"seconds": 0.5}) for number in (3, 4)]
+        raise error
+
+    ear, hooks, manifest = Ear(), Recording(), Manifest(tmp_path / "manifest.jsonl")
+    stage_options = StageOptions(retries=2, retry_backoff_s=60, max_queue=2)
+    with pytest.raises(error):
+        run_stage(
+            plan_from(items()),
+            by_name,
+            stage_options,
+            hooks,
+            backend=ThreadBackend(1),
+            manifest=manifest,
+            telemetry=ear.telemetry(),
+        )
+
+    (outcome,) = hooks.outcomes
+    assert outcome.cancelled >= 2
+    assert_they_agree(ear, outcome, list(read_manifest(manifest.path)))
+    assert ear.stage().status.status_code is StatusCode.ERROR
+
+
+def test_a_spent_budget_cancels_items_in_every_account(tmp_path):
+    """What was never started has no execution time."""
+    ear, manifest = Ear(), Manifest(tmp_path / "manifest.jsonl")
+    outcome = run_stage(
+        plan_of("ok", "fail", "ok", "ok"),
+        by_name,
+        StageOptions(error_budget=0),
+        backend=ThreadBackend(1),
+        manifest=manifest,
+        telemetry=ear.telemetry(),
+    )
+
+    assert outcome.cancelled == 2
+    assert_they_agree(ear, outcome, list(read_manifest(manifest.path)))
+    cancelled = [span.attributes for span in ear.items() if span.attributes["status"] == "cancelled"]
+    assert [fields["time_exec_ms"] for fields in cancelled] == [0, 0]
+    assert {fields["cancelled_reason"] for fields in cancelled} == {outcome.cancelled_reason}
+
+
+def test_an_item_s_span_has_the_promised_fields_and_times(tmp_path):
+    """The same times as in the manifest, also as the span's own."""
+    ear, manifest = Ear(), Manifest(tmp_path / "manifest.jsonl")
+    plan = plan_from(
+        [WorkItem("sleep-0", "f", meta={"seconds": 0.02}), WorkItem("fail-1", "f"), satisfied("s")]
+    )
+    run_stage(
+        plan,
+        by_name,
+        StageOptions(),
+        backend=ThreadBackend(1),
+        manifest=manifest,
+        telemetry=ear.telemetry(),
+        run_id="run-7",
+    )
+
+    rows = {row.item_id: row for row in read_manifest(manifest.path)}
+    assert ear.stage().attributes["run_id"] == "run-7"
+    for span in ear.items():
+        told = span.attributes
+        assert set(told) >= ITEM_FIELDS
+        assert (told["stage_name"], told["policy"], told["workers"]) == ("stage", "io", 1)
+        assert told["batch_hint"] == "batch-7"
+        assert span.parent.span_id == ear.stage().context.span_id
+        assert span.start_time == pytest.approx(told["time_submit_ms"] * 1e6, abs=2000)
+        assert span.end_time == pytest.approx(told["time_end_ms"] * 1e6, abs=2000)
+        if row := rows.get(told["item_id"]):
+            assert told["time_queue_ms"] == pytest.approx(row.timings["queue_s"] * 1e3, abs=0.002)
+            assert told["time_exec_ms"] == pytest.approx(row.timings["exec_s"] * 1e3, abs=0.002)
+
+
+def test_a_retried_item_is_one_span_from_its_first_attempt_to_its_last():
+    """Each failed attempt is an event of it."""
+    ear, clock = Ear(), FastClock()
+    stage_options = StageOptions(retries=1, retry_backoff_s=3600, diagnostics_interval_s=1e6)
+    run_stage(
+        plan_of("mended", "missing"),
+        by_name,
+        stage_options,
+        backend=ThreadBackend(1),
+        telemetry=ear.telemetry(),
+        clock=clock,
+    )
+
+    spans = {span.attributes["item_id"]: span for span in ear.items()}
+    mended, missing = spans["mended-0"], spans["missing-1"]
+    assert (mended.attributes["status"], mended.attributes["attempts"]) == ("success", 2)
+    assert [event.attributes["attempt_no"] for event in mended.events] == [1]
+    assert mended.start_time == int(1000.0 * 1e9)
+    assert mended.attributes["time_submit_ms"] >= (1000.0 + 3600) * 1e3
+    assert (missing.attributes["status"], missing.attributes["error.type"]) == (
+        "failure",
+        "E_DOCUMENT_MISSING",
+    )
+    assert [event.attributes["attempt_no"] for event in missing.events] == [1, 2]
+    assert missing.status.status_code is StatusCode.ERROR
+    assert missing.status.description == "missing-1 is not there"
+
+
+def test_a_skipped_item_says_why():
+    """Current, or known to fail."""
+    ear = Ear()
+    plan = plan_from([satisfied("a"), known_to_fail("b")])
+    run_stage(plan, by_name, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry())
+
+    assert [(span.attributes["item_id"], span.attributes["verdict"]) for span in ear.items()] == [
+        ("a", "skip"),
+        ("b", "known_failure"),
+    ]
+
+
+def test_active_workers_are_counted_while_they_work():
+    """Here seen from inside an item."""
+    ear, seen = Ear(), []
+
+    def looks(item, context):
+        seen.append(ear.metrics()["ingest.active_workers"][0].value)
+        return by_name(item, context)
+
+    run_stage(plan_of("ok", "ok"), looks, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry())
+
+    assert seen == [1, 1]
+    assert ear.stage().attributes["active_workers_peak"] == 1
+
+
+def test_any_name_can_be_sent():
+    """A file name that is no Unicode text must not cost the other spans of its request."""
+    ear = Ear()
+    plan = plan_from([WorkItem("ok-\udcff", "f"), WorkItem("fail-\udcff", "f"), satisfied("\udcff")])
+    stage_options = StageOptions(error_budget=0)
+    run_stage(plan, by_name, stage_options, backend=ThreadBackend(1), telemetry=ear.telemetry())
+
+    assert b"fail-\\udcff" in encode_spans(ear.memory.get_finished_spans()).SerializeToString()
+
+
+class DeafTracer(trace.NoOpTracer):
+    """Counts the spans it is asked for and records none."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def start_span(self, *arguments: Any, **named: Any) -> trace.Span:
+        """Never recording."""
+        self.asked += 1
+        return trace.INVALID_SPAN
+
+
+def test_no_item_has_a_span_when_nothing_records():
+    """A million skipped items must cost nothing."""
+    tracer = DeafTracer()
+    plan = plan_from(
+        [satisfied("a"), WorkItem("ok-1", "f"), WorkItem("missing-2", "f"), WorkItem("ok-3", "f")]
+    )
+    stage_options = StageOptions(error_budget=0)
+    run_stage(plan, by_name, stage_options, backend=ThreadBackend(1), telemetry=Telemetry(tracer=tracer))
+
+    assert tracer.asked == 1
+
+
+def test_a_dry_run_is_not_told():
+    """It touches nothing."""
+    ear = Ear()
+    run_stage(
+        plan_of("ok"),
+        by_name,
+        StageOptions(dry_run=True),
+        backend=ThreadBackend(1),
+        telemetry=ear.telemetry(),
+    )
+
+    assert ear.memory.get_finished_spans() == ()
+    assert ear.metrics() == {}
+
+
+class BrokenTracer(trace.NoOpTracer):
+    """Works so many times, then raises."""
+
+    def __init__(self, works: int) -> None:
+        self._works = works
+        self._real = TracerProvider(shutdown_on_exit=False).get_tracer("test")
+
+    def start_span(self, *arguments: Any, **named: Any) -> trace.Span:
+        """A real span or an error."""
+        self._works -= 1
+        if self._works < 0:
+            raise RuntimeError("the tracer is broken")
+        return self._real.start_span(*arguments, **named)
+
+
+@pytest.mark.parametrize("works", [0, 1, 2])
+def test_broken_telemetry_is_a_warning(works):
+    """Never a failed item."""
+    outcome = run_stage(
+        plan_from([satisfied("a"), WorkItem("ok-0", "f"), WorkItem("missing-1", "f")]),
+        by_name,
+        StageOptions(retries=1, retry_backoff_s=0),
+        backend=ThreadBackend(1),
+        telemetry=Telemetry(tracer=BrokenTracer(works)),
+    )
+
+    assert (outcome.succeeded, outcome.failed, outcome.skipped) == (1, 1, 1)
+    assert "the telemetry raised RuntimeError: the tracer is broken" in outcome.warnings
+
+
+def test_telemetry_is_flushed_when_all_is_said():
+    """A short process may end right after; and a flush that fails is a warning."""
+    ear, ended = Ear(), []
+
+    def flush() -> None:
+        ended.append(ear.stage().attributes["succeeded"])
+        raise RuntimeError("no route to the collector")
+
+    outcome = run_stage(
+        plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry(flush=flush)
+    )
+
+    assert ended == [1]
+    assert outcome.warnings == ("the telemetry raised RuntimeError: no route to the collector",)
