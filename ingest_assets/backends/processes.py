@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from multiprocessing.context import BaseContext
@@ -19,6 +20,7 @@ from ingest_assets.model.ports import Call
 StartMethod = Literal["forkserver", "spawn"]
 
 CLOSE_LIMIT_S = 10.0
+_LOOK_AGAIN_S = 0.05
 _OWN_MODULES = ("ingest_assets.backends.process_worker", "ingest_assets.model.ports")
 
 
@@ -85,11 +87,12 @@ class ProcessBackend:
             return
         try:
             self._pump.stop(grace_s)
-            self._thread.join(grace_s + CLOSE_LIMIT_S)
+            _join(self._thread, self._pump, grace_s + CLOSE_LIMIT_S)
         finally:
-            if self._thread.is_alive():  # interrupted, or stuck: no more grace
+            if self._thread.is_alive():  # interrupted, stuck, or held up by the fork server: no more grace
                 self._kill_now()
-                self._thread.join(CLOSE_LIMIT_S)
+                self._pump.cancel_waiting()
+                _join(self._thread, self._pump, CLOSE_LIMIT_S)
             atexit.unregister(self._kill_now)
             if not self._thread.is_alive():
                 self._pump.release()
@@ -105,6 +108,13 @@ class ProcessBackend:
     def _kill_now(self) -> None:
         if self._pump is not None and os.getpid() == self._owner_pid:  # a fork does not own the processes
             self._pump.kill_now()
+
+
+def _join(thread: threading.Thread, pump: Pump, seconds: float) -> None:
+    """Wait for the pump's end, which it will find by itself when it has nothing but a start on its hands."""
+    deadline = time.monotonic() + seconds
+    while thread.is_alive() and not pump.is_only_starting() and time.monotonic() < deadline:
+        thread.join(_LOOK_AGAIN_S)
 
 
 def _context(start_method: StartMethod, preload: Sequence[str]) -> BaseContext:

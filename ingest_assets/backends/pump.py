@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Pump:
-    """`add`, `stop` and `kill_now` may be called from any thread; everything else belongs to `run`."""
+    """What has no underscore may be called from any thread; everything else belongs to `run`."""
 
     def __init__(self, context: BaseContext, workers: int, preload: tuple[str, ...], max_items: int) -> None:
         self._context = context
@@ -40,6 +40,7 @@ class Pump:
         self._waiting: deque[Job] = deque()
         self._slots: list[Slot] = []
         self._kill_at: float | None = None
+        self._is_starting_a_slot = False
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
 
@@ -58,6 +59,18 @@ class Pump:
         self.stop(0)
         for slot in list(self._slots):
             slot.signal_kill()
+
+    def is_only_starting(self) -> bool:
+        """True while the fork server, which needs seconds to come up, holds the thread and no item runs."""
+        return self._is_starting_a_slot and not any(slot.job for slot in self._slots)
+
+    def cancel_waiting(self) -> None:
+        """Answer for every call that has not been handed out."""
+        while self._waiting:
+            with contextlib.suppress(IndexError):  # another thread was quicker
+                job = self._waiting.popleft()
+                if not job.future.cancel():
+                    job.end(error=cancelled())
 
     def release(self) -> None:
         """Close the wake-up pipe, once nobody runs or wakes the pump any more."""
@@ -83,7 +96,7 @@ class Pump:
     def _has_more_to_do(self) -> bool:
         if self._kill_at is None:
             return True
-        self._cancel_waiting()
+        self.cancel_waiting()
         return not self._is_killing() and any(slot.job for slot in self._slots)
 
     def _is_killing(self) -> bool:
@@ -107,10 +120,13 @@ class Pump:
                 return
 
     def _start_slot(self) -> None:
+        self._is_starting_a_slot = True
         try:
             self._slots.append(self._new_slot())
         except (OSError, EOFError) as error:
             self._fail_oldest(WorkerDied(f"no worker process could be started: {error}"))
+        finally:
+            self._is_starting_a_slot = False
 
     def _new_slot(self) -> Slot:
         try:
@@ -208,13 +224,7 @@ class Pump:
             slot.leave(within_s=max(0.0, leave_by - time.monotonic()))
             if slot.job is not None:
                 slot.job.end(error=cancelled())
-        self._cancel_waiting()
-
-    def _cancel_waiting(self) -> None:
-        while self._waiting:
-            job = self._waiting.popleft()
-            if not job.future.cancel():
-                job.end(error=cancelled())
+        self.cancel_waiting()
 
 
 def _shield_children_from_ctrl_c() -> None:

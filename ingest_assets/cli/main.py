@@ -1,7 +1,6 @@
 """The `ingest` command: composition of its subcommands, and the one place where errors become exit codes."""
 
 import os
-import signal
 import sys
 from typing import Any
 
@@ -11,6 +10,7 @@ from ingest_assets.cli.demo import demo
 from ingest_assets.cli.doctor import doctor
 from ingest_assets.cli.ingest import run_command
 from ingest_assets.cli.inspecting import inspect
+from ingest_assets.cli.interrupts import INTERRUPTED, PRESSES
 from ingest_assets.cli.output import warn
 from ingest_assets.cli.planning import plan
 from ingest_assets.cli.status import status
@@ -24,8 +24,6 @@ Start with `ingest all --input FOLDER`; run it again at any time, only what chan
 2 wrong usage or settings, 130 interrupted (what is finished is kept)."""
 
 _RUNS = "Stages that are already current are skipped, so this costs only what changed."
-
-INTERRUPTED = 130  # what Typer makes of a KeyboardInterrupt, and shells of SIGINT
 
 # Typer carries its own click; its exceptions are reached through the one that Typer exports.
 ClickError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
@@ -45,8 +43,12 @@ app.command("demo")(demo)
 
 def main() -> None:
     """Run the command line; bad input ends in one clear line. SIGTERM ends it as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    code = run(sys.argv[1:])
+    PRESSES.listen()
+    try:
+        code = run(sys.argv[1:])
+        PRESSES.stop_raising()
+    except KeyboardInterrupt:  # while the last words were said
+        code = INTERRUPTED
     sys.stdout.flush()
     sys.stderr.flush()
     if code == INTERRUPTED:

@@ -10,9 +10,10 @@ from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.outcomes import StageOutcome
 from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
 from ingest_assets.runner.budget import reason_to_stop, too_many_abandoned
+from ingest_assets.runner.interrupts import Interrupts
 from ingest_assets.runner.records import attempt_of
 from ingest_assets.runner.reporter import Reporter
-from ingest_assets.runner.retry import backoff_s, should_retry
+from ingest_assets.runner.retry import backoff_s, is_loss, should_retry
 from ingest_assets.runner.setup import Setup
 from ingest_assets.runner.tally import Tally
 from ingest_assets.runner.tickets import ReadyQueue, RetryQueue, Ticket
@@ -40,25 +41,26 @@ class Coordinator:
         self._retrying = RetryQueue()
         self._in_flight: dict[Future[Any], Ticket] = {}
         self._arrivals: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._interrupts = Interrupts(self._clock.monotonic_s, lambda: self._arrivals.put(Future()))
+        self._grace_ends_s: float | None = None
 
     def run(self) -> StageOutcome:
         """Run to the end, to a reason to stop, or to an interrupt."""
-        try:
-            self._reporter.start()
-            while self._tally.cancelled_reason is None and self._has_more_to_do():
-                self._turn()
-            if self._tally.cancelled_reason is not None:
-                self._stop(self._options.grace_s)
-        except BaseException as error:  # an interrupt, whatever the host calls it, or a plan that failed
-            is_fault = isinstance(error, Exception)
-            self._tally.cancelled_reason = f"the plan failed: {error}" if is_fault else "interrupted"
-            self._stop(0)
-            raise
-        finally:
+        with self._interrupts:
             try:
-                self._backend.close(0)
+                self._reporter.start()
+                while self._tally.cancelled_reason is None and self._has_more_to_do():
+                    self._turn()
+                self._give_grace()
+            except BaseException as error:  # an interrupt, whatever the host calls it, or a plan that failed
+                self._interrupts.stop_raising()
+                if self._tally.cancelled_reason is None:
+                    is_fault = isinstance(error, Exception)
+                    self._tally.cancelled_reason = f"the plan failed: {error}" if is_fault else "interrupted"
+                self._give_grace()
+                raise
             finally:
-                outcome = self._reporter.finish(list(self._open.values()))
+                outcome = self._end()
         return outcome
 
     def _has_more_to_do(self) -> bool:
@@ -95,9 +97,10 @@ class Coordinator:
 
     def _schedule(self, item: WorkItem) -> None:
         ticket = Ticket(item, plan_order=self._tally.scheduled)
-        self._tally.scheduled += 1
-        self._open[ticket.plan_order] = ticket
-        self._make_ready(ticket)
+        with self._interrupts.held():
+            self._tally.scheduled += 1
+            self._open[ticket.plan_order] = ticket
+            self._make_ready(ticket)
 
     def _make_ready(self, ticket: Ticket) -> None:
         ticket.waiting_since_epoch_s = self._clock.epoch_s()
@@ -153,17 +156,31 @@ class Coordinator:
         """Wait for the first, then take what else is there."""
         future = self._clock.wait(self._arrivals, timeout_s)
         while future is not None:
-            ticket = self._in_flight.pop(future)
-            attempt = attempt_of(future, ticket, stage=self._call.stage, now_epoch_s=self._clock.epoch_s())
-            if attempt is not None:  # a cancelled item stays open, and is counted as cancelled at the end
-                self._settle(ticket, attempt)
+            if (ticket := self._in_flight.get(future)) is not None:
+                self._settle_arrival(future, ticket)
             future = self._clock.wait(self._arrivals, 0)
 
-    def _settle(self, ticket: Ticket, attempt: Attempt) -> None:
+    def _settle_arrival(self, future: Future[Any], ticket: Ticket) -> None:
+        attempt = attempt_of(future, ticket, stage=self._call.stage, now_epoch_s=self._clock.epoch_s())
+        if attempt is None:  # a cancelled item stays open, and is counted as cancelled at the end
+            del self._in_flight[future]
+        else:
+            self._settle(ticket, attempt, future)
+
+    def _settle(self, ticket: Ticket, attempt: Attempt, future: Future[Any] | None = None) -> None:
+        with self._interrupts.held():
+            if future is not None:
+                del self._in_flight[future]
+            self._account_for(ticket, attempt)
+        if ticket.plan_order not in self._open:
+            self._reporter.after_item(ticket, attempt)
+
+    def _account_for(self, ticket: Ticket, attempt: Attempt) -> None:
         self._ready.release(ticket)
         self._reporter.record(ticket, attempt)
         error = attempt.error
-        if error is not None and should_retry(error, ticket.attempt_no, self._options):
+        ticket.losses += error is not None and is_loss(error)
+        if error is not None and should_retry(error, ticket.attempt_no, ticket.losses, self._options):
             due_s = self._clock.monotonic_s() + backoff_s(ticket.attempt_no, self._options, self._rng)
             ticket.attempt_no += 1
             self._retrying.push(due_s, ticket)
@@ -173,17 +190,37 @@ class Coordinator:
             self._tally.succeed(attempt.result)
         elif error is not None:
             self._tally.fail(ticket.plan_order, error)
-        self._reporter.after_item(ticket, attempt)
 
     def _check_budget(self) -> None:
         options, tally = self._options, self._tally
-        reason = reason_to_stop(options, tally.succeeded, tally.failed) or too_many_abandoned(
-            self._backend.abandoned, self._backend.workers, options.per_item_timeout_s
+        reason = (
+            reason_to_stop(options, tally.succeeded, tally.failed)
+            or too_many_abandoned(self._backend.abandoned, self._backend.workers, options.per_item_timeout_s)
+            or self._backend.broken
         )
         if reason is not None and tally.cancelled_reason is None:
             tally.cancelled_reason = reason
 
-    def _stop(self, grace_s: float) -> None:
-        """Start nothing more; what finishes within the grace time counts, the rest is cancelled."""
-        self._backend.close(grace_s)
-        self._settle_arrivals(0)
+    def _give_grace(self) -> None:
+        """Start nothing more; what finishes within the grace time, which is given once, still counts."""
+        if self._grace_ends_s is None:
+            self._grace_ends_s = self._clock.monotonic_s() + self._options.grace_s
+        for future in list(self._in_flight):
+            if future.cancel() or future.done():  # not begun, or its arrival was lost to an interrupt
+                self._arrivals.put(future)
+        while self._in_flight and not self._interrupts.is_urgent:
+            left_s = self._grace_ends_s - self._clock.monotonic_s()
+            if left_s <= 0:
+                return
+            self._settle_arrivals(min(left_s, self._options.diagnostics_interval_s))
+            self._reporter.report_progress()
+
+    def _end(self) -> StageOutcome:
+        """Kill what still runs and tell everybody; called on every way out, and not to be interrupted."""
+        with self._interrupts.held():
+            try:
+                self._reporter.close_backend()
+                self._settle_arrivals(0)
+            finally:
+                outcome = self._reporter.finish(list(self._open.values()))
+        return outcome

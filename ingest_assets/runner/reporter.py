@@ -76,6 +76,10 @@ class Reporter:
             self._told_at_s = now_s
             self._tell_progress()
 
+    def close_backend(self) -> None:
+        """What cannot be closed is a warning: the items' own ends are known already."""
+        self._guard("the backend's close", lambda: self._setup.backend.close(0))
+
     def finish(self, unfinished: Sequence[Ticket]) -> StageOutcome:
         """Record what was cancelled, then close everything; called on every way out."""
         self._ended_s = self._clock.monotonic_s()

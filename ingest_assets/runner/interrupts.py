@@ -1,0 +1,72 @@
+"""Signals that interrupt a stage: raised where it may be torn apart, kept back where it must not be."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+# `timeout` and some supervisors send a signal to a process and then to its whole group: that is one press.
+SAME_PRESS_S = 0.05
+
+
+class Interrupts:
+    """Takes SIGINT and SIGTERM for the length of a stage, when the stage runs in the main thread.
+
+    They go on to the host's own handler, which raises whatever the host raises; inside `held` they wait for
+    its end. After `stop_raising` none is raised any more: a further one makes the end urgent. Signals that
+    the host ignores, or leaves to the system, stay as they are.
+    """
+
+    def __init__(self, now_s: Callable[[], float], wake: Callable[[], None]) -> None:
+        self.is_urgent = False
+        self._now_s, self._wake = now_s, wake
+        self._host: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self._is_held = False
+        self._waiting: int | None = None
+        self._stopping_since_s: float | None = None
+
+    def __enter__(self) -> "Interrupts":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._host[number] = handler
+                    signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._host.items():
+            if signal.getsignal(number) == self._on_signal:
+                signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Bookkeeping that is done wholly or not at all."""
+        is_outer, self._is_held = not self._is_held, True
+        try:
+            yield
+        finally:
+            if is_outer:
+                self._is_held = False
+                self._raise_waiting()
+
+    def stop_raising(self) -> None:
+        """The stage is ending; from now on signals can only hurry it."""
+        self._stopping_since_s = self._now_s()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._stopping_since_s is not None:
+            if self._now_s() - self._stopping_since_s > SAME_PRESS_S:
+                self.is_urgent = True
+                self._wake()
+        elif self._is_held:
+            self._waiting = number
+        else:
+            self._host[number](number, frame)
+
+    def _raise_waiting(self) -> None:
+        if self._waiting is not None and self._stopping_since_s is None:
+            number, self._waiting = self._waiting, None
+            self._host[number](number, None)
