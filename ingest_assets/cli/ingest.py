@@ -19,7 +19,9 @@ from ingest_assets.cli.summary import (
     scan_object,
     table_folders,
 )
+from ingest_assets.defs.execution import refuse_early
 from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import ConfigError
 
@@ -36,10 +38,13 @@ def run_command(last: flags.Step, help_text: str) -> Any:
         force: flags.ForceFlag = False,
         workers: flags.WorkersFlag = None,
         policy: flags.PolicyFlag = None,
+        backend: flags.BackendFlag = None,
+        run_on: flags.RunOnFlag = None,
         retries: flags.RetriesFlag = None,
         timeout_s: flags.TimeoutFlag = None,
         error_budget: flags.BudgetFlag = None,
         max_queue: flags.QueueFlag = None,
+        experimental: flags.ExperimentalFlag = False,
         dry_run: flags.DryRunFlag = False,
         as_json: flags.JsonFlag = False,
     ) -> None:
@@ -52,6 +57,8 @@ def run_command(last: flags.Step, help_text: str) -> Any:
         config = {
             "workers": workers,
             "policy": policy,
+            "backend": backend,
+            "run_on": run_on,
             "retries": retries,
             "per_item_timeout_s": timeout_s,
             "error_budget": error_budget,
@@ -69,6 +76,7 @@ def run_command(last: flags.Step, help_text: str) -> Any:
 def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool) -> int:
     """Scan, run, report; gives the exit code."""
     _ = home.stages  # settings that contradict each other are refused before anything is touched
+    refuse_early(home, stages, StageRunConfig(**config))
     if folder is not None:
         home.watch(folder)
     if not home.sources():
@@ -109,6 +117,8 @@ def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, 
                 "skipped": totals.skipped,
                 "succeeded": totals.succeeded,
                 "failed": totals.failed,
+                "cancelled": totals.cancelled,
+                "retries": totals.retries,
                 "seconds": round(totals.seconds, 2),
             }
             for stage, totals in report.stages.items()
@@ -122,11 +132,11 @@ def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, 
 def print_result(result: dict[str, Any]) -> None:
     """The same, for a person."""
     rows = [
-        [stage, t["succeeded"], t["skipped"], t["failed"], float(t["seconds"])]
+        [stage, t["succeeded"], t["skipped"], t["failed"], t["cancelled"], float(t["seconds"])]
         for stage, t in result["stages"].items()
     ]
     say(scan_line(result["scan"]))
-    grid("", ["stage", "done", "skipped", "failed", "seconds"], rows)
+    grid("", ["stage", "done", "skipped", "failed", "cancelled", "seconds"], rows)
     say()
     say(
         f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "

@@ -1,13 +1,14 @@
 """Running stages through Dagster, batch after batch, and adding up what came out."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
 from dagster._core.events import RunFailureReason
 
+from ingest_assets.cli.interrupts import PRESSES
 from ingest_assets.defs.automation import run_tags
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.completeness import StageState, batch_states
@@ -17,6 +18,7 @@ from ingest_assets.defs.jobs import INGEST_ALL
 from ingest_assets.defs.orphans import settle_orphans
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.staged import COUNTS
 from ingest_assets.model.errors import StageError
 
 STEPS: dict[str, tuple[str, ...]] = {
@@ -31,17 +33,18 @@ _CLI_TAGS = {
     # By this the web UI counts the run to its job.
     ".dagster/repository": "__repository__@ingest_assets.definitions",
 }
-_COUNTS = ("scheduled", "skipped", "succeeded", "failed")
 
 
 @dataclass(slots=True)
 class StageTotals:
-    """What one stage did over all batches of this command."""
+    """What one stage did over all batches of this command: `scheduled = succeeded + failed + cancelled`."""
 
     scheduled: int = 0
     skipped: int = 0
     succeeded: int = 0
     failed: int = 0
+    cancelled: int = 0
+    retries: int = 0
     seconds: float = 0.0
 
 
@@ -71,7 +74,8 @@ def run_batches(
     report = RunReport(stages={stage: StageTotals() for stage in stages})
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()
-    with open_instance(home.layout, captures_output=False) as instance:
+    answer = _answer_to_a_press(home, stages)
+    with PRESSES.answered(answer), open_instance(home.layout, captures_output=False) as instance:
         settle_orphans(instance)
         apply_pools(instance, home.settings.pools)
         job = build_definitions(HomeResource(path=str(home.layout.home)), progress=progress).resolve_job_def(
@@ -85,23 +89,46 @@ def run_batches(
                 _count_skipped(states, report)
                 report.complete_before.append(batch)
                 continue
-            result = job.execute_in_process(
+            result = _run(
+                job,
                 instance=instance,
                 partition_key=batch,
                 asset_selection=[dg.AssetKey(home.asset(stage).split("/")) for stage in stages],
                 run_config=_run_config(home, stages, config),
                 tags=run_tags(home, batch, reason) | _CLI_TAGS,
-                raise_on_error=False,
             )
             _add(home, stages, batch, result, report)
     report.wall_seconds = time.monotonic() - started
     return report
 
 
+def _run(job: dg.JobDefinition, **arguments: Any) -> dg.ExecuteInProcessResult:
+    """One run in this process; an interrupt is a `KeyboardInterrupt`, whatever Dagster makes of it."""
+    if PRESSES.count:  # Dagster forgets a press that comes while it closes a run
+        raise KeyboardInterrupt
+    try:
+        result = job.execute_in_process(raise_on_error=False, **arguments)
+    except dg.DagsterExecutionInterruptedError:
+        raise KeyboardInterrupt from None
+    if _was_interrupted(result):
+        raise KeyboardInterrupt
+    return result
+
+
 def _run_config(home: Home, stages: Sequence[str], config: dict[str, Any]) -> dict[str, Any]:
     """Options for each stage; Dagster's events go to the UI, not over this command's own output."""
-    ops = {home.asset(stage).replace("/", "__"): {"config": config} for stage in stages if config}
+    ops = {_step(home, stage): {"config": config} for stage in stages if config}
     return {"ops": ops, "loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def _step(home: Home, stage: str) -> str:
+    """Dagster's name for the step of a stage."""
+    return home.asset(stage).replace("/", "__")
+
+
+def _answer_to_a_press(home: Home, stages: Sequence[str]) -> str:
+    grace_s = max(home.options(stage).grace_s for stage in stages)
+    return f"ingest: stopping; running documents get up to {grace_s:g} s, Ctrl-C again ends at once"
 
 
 def _count_skipped(states: Sequence[StageState], report: RunReport) -> None:
@@ -110,19 +137,26 @@ def _count_skipped(states: Sequence[StageState], report: RunReport) -> None:
 
 
 def _add(home: Home, stages: Sequence[str], batch: str, result: Any, report: RunReport) -> None:
-    if _was_interrupted(result):
-        raise KeyboardInterrupt
     report.ran.append(batch)
-    by_asset = {home.asset(stage): stage for stage in stages}
-    for event in result.get_asset_materialization_events():
-        totals = report.stages[by_asset["/".join(event.asset_key.path)]]
-        metadata = event.step_materialization_data.materialization.metadata
-        for name in _COUNTS:
+    by_step = {_step(home, stage): report.stages[stage] for stage in stages}
+    for step, metadata in _stage_metadata(result):
+        totals = by_step[step]
+        for name in COUNTS:
             setattr(totals, name, getattr(totals, name) + metadata[name].value)
         totals.seconds += metadata["wall_seconds"].value
         report.errors += [StageError.model_validate(error) for error in metadata["errors"].value]
     if not result.success:
         report.broken[batch] = _why(result)
+
+
+def _stage_metadata(result: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The numbers of each stage, by its step: of those that finished, and of those that were stopped."""
+    for event in result.get_asset_materialization_events():
+        yield event.step_key, event.step_materialization_data.materialization.metadata
+    for event in result.all_events:
+        failure = event.step_failure_data.user_failure_data if event.is_step_failure else None
+        if failure is not None and "scheduled" in failure.metadata:
+            yield event.step_key, failure.metadata
 
 
 def _was_interrupted(result: Any) -> bool:

@@ -126,7 +126,7 @@ def test_an_error_budget_stops_the_stage_and_keeps_what_is_done(ingest: Command,
 
     stopped = ingest("doctags", "--input", notes, "--error-budget", 0, "--workers", 1, check=1)
 
-    assert "doctags stopped early" in stopped.stderr
+    assert "doctags stopped after 1 of" in stopped.stderr
     assert ingest.json("doctags", check=1)["converted"] == 3
 
 
