@@ -99,8 +99,8 @@ def clean_environment() -> dict[str, str]:
 
 
 def clean_environment_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """A copy of an environment without this product's and Dagster's variables."""
-    return {k: v for k, v in environment.items() if not k.startswith(("INGEST_", "DAGSTER_"))}
+    """A copy of an environment without this product's, Dagster's and OpenTelemetry's variables."""
+    return {k: v for k, v in environment.items() if not k.startswith(("INGEST_", "DAGSTER_", "OTEL_"))}
 
 
 @pytest.fixture(autouse=True)

@@ -46,13 +46,32 @@ class Flush:
             self._thread = threading.Thread(target=self._send, name="ingest-telemetry", daemon=True)
             self._thread.start()
             self._thread.join(0 if self._was_slow else self._wait_s)
-            self._was_slow = self._was_slow or self._thread.is_alive()
+            if self._thread.is_alive() and not self._was_slow:
+                self._was_slow = True
+                _log.warning(
+                    "The telemetry collector did not answer within %g s; the run goes on.", self._wait_s
+                )
 
     def _send(self) -> None:
         began_s = time.monotonic()
         for send in self._sends:
             caught(send)  # the SDK has logged what went wrong
         self._was_slow = time.monotonic() - began_s > self._wait_s
+
+
+class SaidOnce(logging.Filter):
+    """Of an exporter's complaints: no retries, and each failure once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True for what is worth a line."""
+        words = record.getMessage()
+        is_new = record.levelno >= logging.ERROR and words not in self._said
+        self._said |= {words} if is_new else set()
+        return is_new
 
 
 @functools.cache
@@ -119,6 +138,7 @@ def _tracer_provider(resource: "Resource") -> "TracerProvider | None":
 
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return None
+    logging.getLogger(OTLPSpanExporter.__module__).addFilter(SaidOnce())
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
@@ -132,5 +152,6 @@ def _meter_provider(resource: "Resource") -> "MeterProvider | None":
 
     if isinstance(metrics.get_meter_provider(), MeterProvider):
         return None
+    logging.getLogger(OTLPMetricExporter.__module__).addFilter(SaidOnce())
     reader = PeriodicExportingMetricReader(OTLPMetricExporter())
     return MeterProvider([reader], resource=resource, shutdown_on_exit=False)

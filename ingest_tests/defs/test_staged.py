@@ -1,0 +1,54 @@
+"""What the Dagster UI is told of a stage: the outcome's own numbers."""
+
+import pytest
+
+from ingest_assets.backends import ThreadBackend
+from ingest_assets.defs.staged import Staged
+from ingest_assets.model.items import WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.model.schemas import CHUNKS
+from ingest_assets.runner import run_stage
+from ingest_assets.storage.tables import Commit
+from ingest_tests.runner.fakes import known_to_fail, plan_from, satisfied
+from ingest_tests.runner.workers import by_name
+
+
+def _outcome(options: StageOptions) -> StageOutcome:
+    fresh = [WorkItem(name, "f") for name in ("mended-0", "ok-1", "fail-2", "ok-3", "ok-4")]
+    plan = plan_from([satisfied("s"), known_to_fail("k"), *fresh])
+    return run_stage(plan, by_name, options, backend=ThreadBackend(1))
+
+
+def _keep() -> None:
+    """There is no lock to release."""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [StageOptions(retries=1, retry_backoff_s=0), StageOptions(retries=1, retry_backoff_s=9, error_budget=0)],
+    ids=["finished", "stopped"],
+)
+def test_the_metadata_agree_with_the_outcome(options: StageOptions):
+    """Every count and every time that telemetry has too."""
+    outcome = _outcome(options)
+    told = Staged(Commit(CHUNKS, "b", "1", "c", {}), outcome, _keep).as_metadata()
+
+    assert outcome.known_failures == 1
+    assert bool(outcome.cancelled) == (options.error_budget == 0)
+    names = (
+        "scheduled",
+        "skipped",
+        "succeeded",
+        "failed",
+        "cancelled",
+        "retries",
+        "known_failures",
+        "workers",
+    )
+    assert {name: told[name] for name in names} == {name: getattr(outcome, name) for name in names}
+    for kind, percentiles in (("queue", outcome.queue_s), ("exec", outcome.exec_s)):
+        assert told[f"{kind}_p50_seconds"] == pytest.approx(percentiles.p50, abs=1e-6)
+        assert told[f"{kind}_p95_seconds"] == pytest.approx(percentiles.p95, abs=1e-6)
+    assert told["items_per_second"] == pytest.approx(outcome.items_per_s, abs=1e-3)
+    assert [error["item_id"] for error in told["errors"].value] == [e.item_id for e in outcome.errors]
