@@ -2,7 +2,6 @@
 
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from ingest_assets.backends import ProcessBackend, ThreadBackend
@@ -20,32 +19,34 @@ ROUNDS = 2
 
 
 def measure(size: Size) -> list[Figure]:
-    """Rates, and a ratio that does not depend on the machine."""
+    """Rates by the wall clock; the manifest's share in CPU time, which a busy machine does not change."""
     count = size.of(ITEMS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "manifest.jsonl"
-        threads_s, bare_s = [], []
-        for _ in range(ROUNDS):  # in turns, and the best of each: a busy neighbour must not decide
-            threads_s.append(_seconds(lambda: ThreadBackend(THREADS), count, path))
-            bare_s.append(_seconds(lambda: ThreadBackend(THREADS), count, None))
-        processes_s = _seconds(lambda: ProcessBackend(PROCESSES), count, path)
-    with_s, without_s = min(threads_s), min(bare_s)
+        rounds = [  # in turns, and the best of each: a busy neighbour must not decide
+            (_run(ThreadBackend(THREADS), count, path), _run(ThreadBackend(THREADS), count, None))
+            for _ in range(ROUNDS)
+        ]
+        processes_s, _ = _run(ProcessBackend(PROCESSES), count, path)
+    wall_s = min(with_it[0] for with_it, _ in rounds)
+    share = 1 - min(bare[1] for _, bare in rounds) / min(with_it[1] for with_it, _ in rounds)
     return [
-        Figure(f"items on {THREADS} threads, with manifest", count / with_s, "items/s", ">=", 2000),
+        Figure(f"items on {THREADS} threads, with manifest", count / wall_s, "items/s", ">=", 2000),
         Figure(f"items on {PROCESSES} processes, with manifest", count / processes_s, "items/s"),
-        Figure("manifest's share of the time on threads", 100 * (1 - without_s / with_s), "%"),
+        Figure("manifest's share of CPU time on threads", 100 * share, "%"),
     ]
 
 
-def _seconds(backend: Callable[[], ExecutionBackend], count: int, manifest: Path | None) -> float:
+def _run(backend: ExecutionBackend, count: int, manifest: Path | None) -> tuple[float, float]:
+    """Seconds by the clock, and CPU seconds of this process."""
     items = (WorkItem(f"ok-{number}", fingerprint="f") for number in range(count))
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     outcome = run_stage(
         Plan("trivial", items, count),
         by_name,
         StageOptions(),
-        backend=backend(),
+        backend=backend,
         manifest=Manifest(manifest) if manifest else None,
     )
     assert outcome.succeeded == count, outcome.cancelled_reason
-    return time.perf_counter() - started
+    return time.perf_counter() - started, time.process_time() - cpu
