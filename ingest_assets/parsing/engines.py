@@ -1,5 +1,6 @@
 """Which of Docling's backends and pipelines reads which format, with every fetch switched off."""
 
+import threading
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -9,6 +10,8 @@ from typing import Any
 from ingest_assets.model.options import ParsingOptions
 
 PAGE_FORMATS = ("pdf", "image")  # read page by page, with layout and OCR
+
+_opening = threading.Lock()  # a pipeline fills registries that all of them share
 
 _BACKENDS = {
     "pdf": "docling_parse_backend.ThreadedDoclingParseDocumentBackend",
@@ -50,7 +53,9 @@ class Engines:
         return ThreadedDoclingParseBackendOptions(parser_threads=self._threads) if kind == "pdf" else None
 
     def pipeline(self, kind: str) -> Any:
-        return self._pages if kind in PAGE_FORMATS else self._simple
+        """The pipeline that converts documents of this format."""
+        with _opening:
+            return self._pages if kind in PAGE_FORMATS else self._simple
 
     @cached_property
     def _simple(self) -> Any:

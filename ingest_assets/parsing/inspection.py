@@ -41,6 +41,20 @@ def docling_format(mime: str, content: bytes) -> str:
 
 def check_pdf(content: bytes, options: ParsingOptions) -> None:
     """Open the PDF as a viewer would: encrypted, damaged and overlong ones are refused."""
+    from docling.utils.locks import pypdfium2_lock
+
+    with pypdfium2_lock:  # PDFium works for one thread at a time, and Docling uses it too
+        pages = _count_pages(content)
+    if pages == 0:
+        raise CorruptDocument("The PDF is damaged or truncated: it has no page; get an intact copy.")
+    if pages > options.max_pages:
+        raise TooManyPages(
+            f"The PDF has {pages} pages, more than the {options.max_pages} allowed; "
+            "split it or raise parsing.max_pages."
+        )
+
+
+def _count_pages(content: bytes) -> int:
     import pypdfium2
 
     try:
@@ -50,13 +64,6 @@ def check_pdf(content: bytes, options: ParsingOptions) -> None:
             raise PasswordNeeded("The PDF is encrypted; save a copy without a password.") from error
         raise CorruptDocument("The PDF is damaged or truncated; get an intact copy.") from error
     try:
-        pages = len(document)
+        return len(document)
     finally:
         document.close()
-    if pages == 0:
-        raise CorruptDocument("The PDF is damaged or truncated: it has no page; get an intact copy.")
-    if pages > options.max_pages:
-        raise TooManyPages(
-            f"The PDF has {pages} pages, more than the {options.max_pages} allowed; "
-            "split it or raise parsing.max_pages."
-        )

@@ -1,6 +1,5 @@
 """Docling documents become chunks within the embedder's token budget."""
 
-import functools
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ingest_assets.model.identity import chunk_id, installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import ChunkOptions
 from ingest_assets.model.schemas import CHUNKS, TableSpec
+from ingest_assets.stages.lending import Lending
 from ingest_assets.stages.stage import PRELOAD, Candidate
 from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.tables import Table
@@ -51,19 +51,23 @@ class ChunksStage:
                     yield Candidate(row["doc_id"], row["fingerprint"], meta, (str(path),), row["chars"])
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
-        """Chunk one document with the chunkers of this process."""
-        chunker = _chunker(self.options, model_folder(self.model))
+        """Chunk one document with a warm chunker."""
         document = _read_document(item)
+        with _CHUNKERS.lend(self.options, model_folder(self.model)) as chunker:
+            return _chunked(item.item_id, document, chunker)
+
+
+def _chunked(doc_id: str, document: Any, chunker: Any) -> pa.Table:
+    chunks = list(chunker.chunk(document))
+    refs: dict[str, str] = {}
+    if not chunks:
+        document, refs = _as_plain_text(document)
         chunks = list(chunker.chunk(document))
-        refs: dict[str, str] = {}
-        if not chunks:
-            document, refs = _as_plain_text(document)
-            chunks = list(chunker.chunk(document))
-        rows = [_row(item.item_id, ordinal, chunk, chunker) for ordinal, chunk in enumerate(chunks)]
-        for row in rows:
-            row["captions"] = _captions(row["item_refs"], document)
-            row["item_refs"] = [refs.get(ref, ref) for ref in row["item_refs"]]
-        return _table(rows)
+    rows = [_row(doc_id, ordinal, chunk, chunker) for ordinal, chunk in enumerate(chunks)]
+    for row in rows:
+        row["captions"] = _captions(row["item_refs"], document)
+        row["item_refs"] = [refs.get(ref, ref) for ref in row["item_refs"]]
+    return _table(rows)
 
 
 def _as_plain_text(document: Any) -> tuple[Any, dict[str, str]]:
@@ -139,8 +143,7 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode() if has_surrogate else text
 
 
-@functools.cache
-def _chunker(options: ChunkOptions, model: ModelFolder) -> Any:
+def _open_chunker(options: ChunkOptions, model: ModelFolder) -> Any:
     """Docling's chunker within what the model reads: the marks a tokenizer adds around a text count too."""
     from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
     from docling_core.transforms.chunker.tokenizer.huggingface import HuggingFaceTokenizer
@@ -154,3 +157,6 @@ def _chunker(options: ChunkOptions, model: ModelFolder) -> Any:
         merge_peers=options.merge_peers,
         repeat_table_header=False,  # each cell is written with its column's name already
     )
+
+
+_CHUNKERS = Lending(_open_chunker)

@@ -1,6 +1,5 @@
 """Documents become DocTags and Docling JSON."""
 
-import functools
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ingest_assets.model.options import ParsingOptions
 from ingest_assets.model.schemas import DOCTAGS, TableSpec
 from ingest_assets.parsing.libraries import library_versions
 from ingest_assets.stages.documents import read_verified
+from ingest_assets.stages.lending import Lending
 from ingest_assets.stages.stage import PRELOAD, Candidate
 from ingest_assets.storage.tables import Table
 
@@ -65,11 +65,12 @@ class DoctagsStage:
             yield Candidate(row["doc_id"], upstream, meta, (row["path"],), row["size_bytes"])
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
-        """Convert one document with the reader of this process."""
+        """Convert one document with a warm reader."""
         path = Path(item.meta["path"])
         read_verified(path, item.meta["content_hash"])
         threads = max(1, len(os.sched_getaffinity(0)) // context.workers)
-        parsed = _reader(self.parsing, threads).read(path, path.name, item.meta["mime"])
+        with _READERS.lend(self.parsing, threads) as reader:
+            parsed = reader.read(path, path.name, item.meta["mime"])
         row = {name: getattr(parsed, name) for name in _COLUMNS}
         row |= {
             "doc_id": item.item_id,
@@ -79,9 +80,11 @@ class DoctagsStage:
         return pa.Table.from_pylist([row], schema=self.spec.schema)
 
 
-@functools.cache
-def _reader(parsing: ParsingOptions, threads: int) -> "DocumentReader":
-    """A warm converter per process: a fresh one per document costs many times the conversion."""
+def _open_reader(parsing: ParsingOptions, threads: int) -> "DocumentReader":
+    """A warm converter: a fresh one per document costs many times the conversion."""
     from ingest_assets.parsing.reader import DocumentReader
 
     return DocumentReader(parsing, threads)
+
+
+_READERS = Lending(_open_reader)

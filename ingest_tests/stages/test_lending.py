@@ -1,0 +1,106 @@
+"""Warm tools serve one item at a time, whatever threads ask for them."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.model.errors import ItemError
+from ingest_assets.model.identity import hash_file
+from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.samples import samples_folder
+from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.doctags import DoctagsStage
+from ingest_assets.stages.lending import Lending
+from ingest_assets.storage.tables import Table
+from ingest_tests.stages.conftest import CONTEXT, bridge, item_of
+
+
+class Tool:
+    """Something that takes notice when two use it at once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_used = threading.Lock()
+
+
+def test_a_tool_is_opened_once_and_used_again() -> None:
+    """For equal arguments; others get their own."""
+    lending = Lending(Tool)
+
+    with lending.lend("a") as first:
+        pass
+    with lending.lend("a") as second, lending.lend("b") as other:
+        pass
+
+    assert first is second
+    assert other.name == "b"
+
+
+def test_nobody_shares_a_tool_and_no_more_are_opened_than_are_needed() -> None:
+    """Eight threads, each many times."""
+    opened: list[Tool] = []
+    lending = Lending(lambda name: opened.append(Tool(name)) or opened[-1])
+
+    def use(_: int) -> bool:
+        with lending.lend("a") as tool:
+            is_alone = tool.is_used.acquire(blocking=False)
+            tool.is_used.release()
+            return is_alone
+
+    with ThreadPoolExecutor(8) as pool:
+        alone = list(pool.map(use, range(2000)))
+
+    assert all(alone)
+    assert len(opened) <= 8
+
+
+def test_a_failed_item_gives_its_tool_back() -> None:
+    """A bad document must not cost a converter."""
+    lending = Lending(Tool)
+    with pytest.raises(ItemError), lending.lend("a") as first:
+        raise ItemError("bad document")
+
+    with lending.lend("a") as second:
+        assert second is first
+
+
+def test_a_stuck_item_keeps_its_tool_and_the_next_gets_another() -> None:
+    """A thread cannot be stopped, so what it uses is lost with it."""
+    lending = Lending(Tool)
+
+    with lending.lend("a") as stuck, lending.lend("a") as next_one:
+        assert stuck is not next_one
+
+
+def test_threads_chunk_as_one_does(doctags_table: Callable[..., Table], tmp_path: Path) -> None:
+    """Tokenizers change while they are used, so no two threads may have the same one."""
+    stage = ChunksStage()
+    table = doctags_table({f"docs:{n}": bridge(paragraphs=n) for n in range(1, 25)})
+    items = [item_of(stage, candidate, tmp_path) for candidate in stage.candidates(table)]
+    alone = [stage.rows(item, CONTEXT) for item in items]
+
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda item: stage.rows(item, ItemContext(workers=6)), items))
+
+    assert all(one.equals(other) for one, other in zip(alone, together, strict=True))
+
+
+def test_threads_read_pdfs_as_one_does() -> None:
+    """PDFium, the layout model and the OCR engine are not made for several threads."""
+    stage = DoctagsStage()
+    items = [_pdf(name) for name in ("capping-and-moisture-trial.pdf", "library-roof-letter-scan.pdf")]
+    alone = [stage.rows(item, CONTEXT) for item in items]
+
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda item: stage.rows(item, ItemContext(workers=2)), items))
+
+    assert all(one.equals(other) for one, other in zip(alone, together, strict=True))
+
+
+def _pdf(name: str) -> WorkItem:
+    path = samples_folder() / name
+    meta = {"path": str(path), "content_hash": hash_file(path)[0], "mime": "application/pdf"}
+    return WorkItem(name, "print", meta=meta)
