@@ -1,5 +1,6 @@
 """The loop of a running stage: take from the plan, submit, wait, settle; stop early when told to."""
 
+import contextlib
 import queue
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -7,7 +8,7 @@ from typing import Any
 
 from ingest_assets.model.errors import QuarantineFailed, SubmitFailed
 from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.model.outcomes import StageOutcome, Verdict
 from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
 from ingest_assets.runner.budget import reason_to_stop, too_many_abandoned
 from ingest_assets.runner.interrupts import Interrupts
@@ -20,6 +21,7 @@ from ingest_assets.runner.tickets import ReadyQueue, RetryQueue, Ticket
 from ingest_assets.runner.verdicts import verdict_of
 
 PLAN_ITEMS_PER_TURN = 1000
+_NOTHING_HELD = contextlib.nullcontext()
 
 
 class Coordinator:
@@ -88,9 +90,7 @@ class Coordinator:
             if verdict == "run":
                 self._schedule(item)
             else:
-                self._tally.skipped += 1
-                self._tally.known_failures += verdict == "known_failure"
-                self._reporter.skipped(item, verdict)
+                self._skip(item, verdict)
 
     def _wants_more(self) -> bool:
         return self._plan_has_more and len(self._ready) + len(self._retrying) < self._options.max_queue
@@ -101,6 +101,13 @@ class Coordinator:
             self._tally.scheduled += 1
             self._open[ticket.plan_order] = ticket
             self._make_ready(ticket)
+
+    def _skip(self, item: WorkItem, verdict: Verdict) -> None:
+        """Plans have millions of these, so nothing is held back for telemetry that nobody records."""
+        with self._interrupts.held() if self._reporter.records_items else _NOTHING_HELD:
+            self._tally.skipped += 1
+            self._tally.known_failures += verdict == "known_failure"
+            self._reporter.skipped(item, verdict)
 
     def _make_ready(self, ticket: Ticket) -> None:
         ticket.waiting_since_epoch_s = self._clock.epoch_s()
@@ -173,7 +180,7 @@ class Coordinator:
                 del self._in_flight[future]
             self._account_for(ticket, attempt)
         if ticket.plan_order not in self._open:
-            self._reporter.after_item(ticket, attempt)
+            self._reporter.after_item(ticket.item, attempt)
 
     def _account_for(self, ticket: Ticket, attempt: Attempt) -> None:
         self._ready.release(ticket)
@@ -190,6 +197,7 @@ class Coordinator:
             self._tally.succeed(attempt.result)
         elif error is not None:
             self._tally.fail(ticket.plan_order, error)
+        self._reporter.settled(ticket, attempt)
 
     def _check_budget(self) -> None:
         options, tally = self._options, self._tally

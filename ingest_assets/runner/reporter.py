@@ -24,6 +24,7 @@ class Reporter:
         self._stage, self._hooks, self._progress = setup.stage, setup.hooks, setup.progress
         self._manifest, self._clock = setup.manifest, setup.clock
         self._telemetry: StageTelemetry | None = None
+        self.records_items = False
         self._started_s = self._told_at_s = setup.clock.monotonic_s()
         self._ended_s: float | None = None
 
@@ -42,14 +43,17 @@ class Reporter:
         self._tell_telemetry(lambda telemetry: telemetry.attempt_starts(ticket))
 
     def skipped(self, item: WorkItem, verdict: Verdict) -> None:
-        """An item need not run. Plans have millions of these, so nothing is done when nobody records."""
-        if self._telemetry is not None and self._telemetry.records_spans:
+        """An item need not run."""
+        if self.records_items:
             now_s = self._clock.epoch_s()
             self._tell_telemetry(lambda telemetry: telemetry.item_skipped(item, verdict, now_s))
 
-    def after_item(self, ticket: Ticket, attempt: Attempt) -> None:
-        """An item succeeded or failed for good."""
-        item = ticket.item
+    def settled(self, ticket: Ticket, attempt: Attempt) -> None:
+        """An item succeeded or failed for good: told with the count, whatever interrupts the hooks."""
+        self._tell_telemetry(lambda telemetry: telemetry.item_ended(ticket, attempt))
+
+    def after_item(self, item: WorkItem, attempt: Attempt) -> None:
+        """The hooks' turn, after an item has succeeded or failed for good."""
         if attempt.result is not None:
             for warning in attempt.result.warnings:
                 self._tally.warn(f"{item.item_id}: {warning}")
@@ -57,7 +61,6 @@ class Reporter:
             f"the after_item hook of {item.item_id}",
             lambda: self._hooks.after_item(item, attempt.result, attempt.error),
         )
-        self._tell_telemetry(lambda telemetry: telemetry.item_ended(ticket, attempt))
 
     def record(self, ticket: Ticket, attempt: Attempt) -> None:
         """One attempt ended: times, telemetry and the manifest's row."""
@@ -75,6 +78,8 @@ class Reporter:
         if now_s - self._told_at_s >= PROGRESS_INTERVAL_S:
             self._told_at_s = now_s
             self._tell_progress()
+            tally = self._tally
+            self._tell_telemetry(lambda each: each.count(tally.succeeded, tally.failed, tally.skipped))
 
     def close_backend(self) -> None:
         """What cannot be closed is a warning: the items' own ends are known already."""
@@ -87,11 +92,11 @@ class Reporter:
             self._record_cancelled(ticket)
         if self._manifest is not None:
             self._guard("the manifest", self._manifest.close)
+        now_s = self._clock.epoch_s()
+        self._tell_telemetry(lambda telemetry: telemetry.finish(self._outcome(), now_s))
         self._tell_progress()
         self._guard("the progress display", lambda: self._progress.finish(self._outcome()))
         self._guard("the after_stage hook", lambda: self._hooks.after_stage(self._outcome()))
-        now_s = self._clock.epoch_s()
-        self._tell_telemetry(lambda telemetry: telemetry.finish(self._outcome(), now_s))
         if (flush := self._setup.telemetry.flush) is not None:
             self._guard("the telemetry", flush)
         return self._outcome()
@@ -111,7 +116,6 @@ class Reporter:
             "the progress display",
             lambda: self._progress.update(tally.done, tally.succeeded, tally.skipped, tally.failed),
         )
-        self._tell_telemetry(lambda telemetry: telemetry.count(tally.succeeded, tally.failed, tally.skipped))
 
     def _begin_telemetry(self) -> None:
         setup = self._setup
@@ -122,6 +126,7 @@ class Reporter:
             run_id=setup.run_id,
             now_epoch_s=self._clock.epoch_s(),
         )
+        self.records_items = self._telemetry.records_spans
 
     def _tell_telemetry(self, tell: Callable[[StageTelemetry], None]) -> None:
         if (telemetry := self._telemetry) is not None:

@@ -1,10 +1,11 @@
-"""Someone who listens to a stage's telemetry, and how what is heard must agree with the other accounts."""
+"""Those who listen to a stage's telemetry, and how what is heard must agree with the other accounts."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -47,6 +48,33 @@ class Ear:
         heard = self.reader.get_metrics_data()
         scopes = [scope for each in heard.resource_metrics for scope in each.scope_metrics] if heard else []
         return {metric.name: list(metric.data.data_points) for scope in scopes for metric in scope.metrics}
+
+
+class DeafTracer(trace.NoOpTracer):
+    """Counts the spans it is asked for and records none."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def start_span(self, *arguments: Any, **named: Any) -> trace.Span:
+        """Never recording."""
+        self.asked += 1
+        return trace.INVALID_SPAN
+
+
+class BrokenTracer(trace.NoOpTracer):
+    """Works so many times, then raises."""
+
+    def __init__(self, works: int) -> None:
+        self._works = works
+        self._real = TracerProvider(shutdown_on_exit=False).get_tracer("test")
+
+    def start_span(self, *arguments: Any, **named: Any) -> trace.Span:
+        """A real span or an error."""
+        self._works -= 1
+        if self._works < 0:
+            raise RuntimeError("the tracer is broken")
+        return self._real.start_span(*arguments, **named)
 
 
 def by_status_of(outcome: StageOutcome) -> Counter[str]:

@@ -1,23 +1,21 @@
 """Spans and metrics: they tell what the outcome and the manifest tell, and cost nothing unheard."""
 
 import random
+import signal
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import StatusCode
 
 from ingest_assets.backends import ThreadBackend
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, Telemetry, read_manifest, run_stage
-from ingest_tests.runner.ear import Ear, assert_they_agree
+from ingest_assets.runner import Manifest, ManifestRow, Telemetry, read_manifest, run_stage
+from ingest_tests.runner.ear import BrokenTracer, DeafTracer, Ear, assert_they_agree
 from ingest_tests.runner.fakes import FastClock, Recording, known_to_fail, plan_from, plan_of, satisfied
 from ingest_tests.runner.test_accounting import item_of, options, plans
 from ingest_tests.runner.workers import by_name
@@ -83,6 +81,34 @@ def test_an_interrupted_stage_is_told_to_its_end(tmp_path, error):
     assert outcome.cancelled >= 2
     assert_they_agree(ear, outcome, list(read_manifest(manifest.path)))
     assert ear.stage().status.status_code is StatusCode.ERROR
+
+
+class Pressing(Manifest):
+    """Someone presses Ctrl-C while the first row is written."""
+
+    def append(self, row: ManifestRow) -> None:
+        """The press waits until the item is accounted for, and comes before its hook."""
+        super().append(row)
+        if row.item_id == "ok-1":
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_press_between_the_account_and_the_hooks_loses_no_span(tmp_path):
+    """What is counted is told, whatever comes next."""
+    ear, hooks, manifest = Ear(), Recording(), Pressing(tmp_path / "manifest.jsonl")
+    with pytest.raises(KeyboardInterrupt):
+        run_stage(
+            plan_from([satisfied("s"), *plan_of("ok", "ok", "ok").items]),
+            by_name,
+            StageOptions(max_queue=1, grace_s=0),
+            hooks,
+            backend=ThreadBackend(1),
+            manifest=manifest,
+            telemetry=ear.telemetry(),
+        )
+
+    assert "after_item ok-1 done" not in hooks.calls
+    assert_they_agree(ear, hooks.outcomes[0], list(read_manifest(manifest.path)))
 
 
 def test_a_spent_budget_cancels_items_in_every_account(tmp_path):
@@ -199,18 +225,6 @@ def test_any_name_can_be_sent():
     assert b"fail-\\udcff" in encode_spans(ear.memory.get_finished_spans()).SerializeToString()
 
 
-class DeafTracer(trace.NoOpTracer):
-    """Counts the spans it is asked for and records none."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def start_span(self, *arguments: Any, **named: Any) -> trace.Span:
-        """Never recording."""
-        self.asked += 1
-        return trace.INVALID_SPAN
-
-
 def test_no_item_has_a_span_when_nothing_records():
     """A million skipped items must cost nothing."""
     tracer = DeafTracer()
@@ -236,21 +250,6 @@ def test_a_dry_run_is_not_told():
 
     assert ear.memory.get_finished_spans() == ()
     assert ear.metrics() == {}
-
-
-class BrokenTracer(trace.NoOpTracer):
-    """Works so many times, then raises."""
-
-    def __init__(self, works: int) -> None:
-        self._works = works
-        self._real = TracerProvider(shutdown_on_exit=False).get_tracer("test")
-
-    def start_span(self, *arguments: Any, **named: Any) -> trace.Span:
-        """A real span or an error."""
-        self._works -= 1
-        if self._works < 0:
-            raise RuntimeError("the tracer is broken")
-        return self._real.start_span(*arguments, **named)
 
 
 @pytest.mark.parametrize("works", [0, 1, 2])
