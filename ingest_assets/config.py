@@ -3,6 +3,7 @@
 Strict on purpose: an unknown key or a value out of range is refused with its path and what was expected.
 """
 
+import json
 import os
 import re
 import tomllib
@@ -74,7 +75,9 @@ class StagesSettings(Strict):
 
     documents: StageOptions = StageOptions(policy="io", retries=1, per_item_timeout_s=600)
     doctags: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=2048, per_item_timeout_s=900)
-    chunks: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=600)
+    chunks: StageOptions = StageOptions(
+        policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=600, schedule="sjf", max_queue=512
+    )
     # Small documents first: one book must not hold up the vectors of all others.
     dense: StageOptions = StageOptions(policy="gpu", retries=1, schedule="sjf", max_queue=512)
     lexical: StageOptions = StageOptions(policy="io", workers=1)
@@ -184,6 +187,21 @@ class Settings(BaseSettings):
         return env_settings, init_settings
 
 
+class _CompleteSettings(Settings):
+    """Settings that the environment has had its say in already."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        *others: PydanticBaseSettingsSource,
+        **named: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is given."""
+        return (init_settings,)
+
+
 def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """`INGEST_HOME`, or the nearest folder upwards that holds a home's files, or the current folder."""
     given = environ.get("INGEST_HOME")
@@ -215,6 +233,16 @@ def read_settings(home: Path) -> Settings:
         raise ConfigError(
             f"{variable}: should be a JSON object, or name one key of it; got {got!r}."
         ) from None
+
+
+def settings_to_json(settings: Settings) -> str:
+    """For `settings_from_json`. Holds only what was set: what a stage leaves open must stay open."""
+    return settings.model_dump_json(exclude_unset=True)
+
+
+def settings_from_json(text: str) -> Settings:
+    """Settings made by `settings_to_json`, whatever the files and variables say now."""
+    return _CompleteSettings(**json.loads(text))
 
 
 def _read_toml(file: Path) -> dict[str, Any]:

@@ -87,8 +87,9 @@ class RayBackend:
 
     @property
     def broken(self) -> str | None:
-        """Set when the cluster gives no worker."""
-        return self._broken
+        """Set when the cluster gives no worker, or is gone itself."""
+        has_ended = self._thread is not None and not self._thread.is_alive() and not self._closed
+        return "stopped because the Ray cluster is gone; the log says more" if has_ended else self._broken
 
     def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
         """Start the call as soon as an actor is idle. The call and the item must pickle."""
@@ -238,10 +239,11 @@ class RayBackend:
 
     def _end_all(self) -> None:
         for slot in self._slots:
-            self._kill(slot)
             if slot.job is not None:
                 slot.job.end(error=cancelled())
         self._cancel_waiting()
+        for slot in self._slots:
+            self._kill(slot)
 
     def _kill(self, slot: _Slot) -> None:
         if self._ray.is_initialized():

@@ -1,7 +1,12 @@
 """The connection to a Ray cluster: one per process, to an address or to a cluster of its own."""
 
+import contextlib
 import logging
 import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
 from types import ModuleType
 
 from ingest_assets.backends.workers import MIB, Machine, probe
@@ -9,15 +14,21 @@ from ingest_assets.model.errors import ConfigError, IngestError
 
 # Only small references cross the wire, so the object store may be the smallest that Ray takes.
 _OBJECT_STORE_BYTES = 100 * MIB
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+# Ray must not start a cluster where ours was lost, nor report home, nor hide GPUs that nobody claimed.
+_DEFAULTS = {
+    "RAY_ENABLE_AUTO_CONNECT": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
 _CLIENT = "ray://"
+_REACH_LIMIT_S = 10.0
 
 _address: str | None = None
 
 
 def import_ray() -> ModuleType:
     """Ray, or a line that says how to get it and how to do without."""
-    for name, value in _QUIET.items():
+    for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
     try:
         import ray
@@ -46,11 +57,29 @@ def connect(address: str) -> None:
         options |= {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
         options |= {"num_cpus": machine.cores, "configure_logging": False}
     try:
-        ray.init(address=address or "local", **options)
+        _require_listener(address)
+        with _keeping_sigterm():
+            ray.init(address=address or "local", **options)
     except (ConnectionError, TimeoutError, ValueError, RuntimeError, OSError) as error:
         what = f"can be used at {address!r}" if address else "can be started here"
         raise IngestError(f"execution.address: no Ray cluster {what} ({_first_line(error)}).") from error
     _address = address
+
+
+def _require_listener(address: str) -> None:
+    """Ask first whether anybody listens: Ray itself tries for minutes."""
+    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=_REACH_LIMIT_S).close()
+
+
+@contextlib.contextmanager
+def _keeping_sigterm() -> Iterator[None]:
+    """Ray takes SIGTERM for itself; who runs us has plans of their own for it."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def disconnect() -> None:

@@ -2,50 +2,13 @@
 
 import pytest
 
-from ingest_assets.backends import ProcessBackend, ThreadBackend
-from ingest_assets.backends.ray_backend import RayBackend
-from ingest_assets.backends.ray_cluster import connect, disconnect
 from ingest_assets.model.errors import SubmitFailed
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.model.ports import ExecutionBackend
 from ingest_assets.runner import run_stage
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """A Ray cluster on this machine."""
-    connect("")
-    yield
-    disconnect()
-
-
-@pytest.fixture(params=["threads", "processes", "ray"])
-def backend(request):
-    """Two workers of each kind."""
-    made = _open(request)
-    yield made
-    made.close(0)
-
-
-@pytest.fixture(params=["processes", "ray"])
-def killable(request):
-    """Two workers of each kind that can be killed."""
-    made = _open(request)
-    yield made
-    made.close(0)
-
-
-def _open(request: pytest.FixtureRequest) -> ExecutionBackend:
-    if request.param == "threads":
-        return ThreadBackend(2)
-    if request.param == "processes":
-        return ProcessBackend(2)
-    request.getfixturevalue("cluster")
-    return RayBackend(2, num_cpus=0)
 
 
 def codes(outcome: StageOutcome) -> dict[str, str]:

@@ -15,47 +15,7 @@ from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import run_stage
 from ingest_tests.runner.fakes import plan_of
-from ingest_tests.runner.workers import Unimportable, by_name
-
-
-@pytest.mark.parametrize(
-    ("deed", "words"),
-    [
-        ("kill", "the worker process died (signal SIGKILL)"),
-        ("crash", "the worker process died (signal SIGSEGV)"),
-        ("exit0", "the worker process died (exit code 0)"),
-        ("exit7", "the worker process died (exit code 7)"),
-        ("close", "the worker process died (exit code 0)"),
-    ],
-)
-def test_a_dying_worker_costs_its_own_item(deed, words):
-    """A segfault, the out-of-memory killer, a library that exits, an item that closes our pipe."""
-    outcome = run_stage(plan_of("ok", deed, "ok", "ok"), by_name, StageOptions(), backend=ProcessBackend(2))
-
-    assert (outcome.succeeded, outcome.failed) == (3, 1)
-    (error,) = outcome.errors
-    assert (error.category, error.code, error.retryable) == ("runtime", "E_WORKER_DIED", True)
-    assert error.message == words
-
-
-def test_many_deaths_cost_exactly_their_items():
-    """Sixty items of which five kill their process."""
-    names = ["kill" if number % 12 == 5 else "ok" for number in range(60)]
-    outcome = run_stage(plan_of(*names), by_name, StageOptions(), backend=ProcessBackend(2))
-
-    assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (55, 5, 0)
-    assert {error.code for error in outcome.errors} == {"E_WORKER_DIED"}
-    assert [error.item_id for error in outcome.errors] == [f"kill-{n}" for n in range(5, 60, 12)]
-
-
-def test_items_stuck_in_c_are_killed_at_their_limit_and_at_once():
-    """Signals blocked, interpreter locked: four of them, two at a time, and the good ones finish."""
-    plan = plan_of(*["ok"] * 10, *["stuck"] * 4, *["ok"] * 10)
-    outcome = run_stage(plan, by_name, StageOptions(per_item_timeout_s=1), backend=ProcessBackend(2))
-
-    assert (outcome.succeeded, outcome.failed) == (20, 4)
-    assert {error.code for error in outcome.errors} == {"E_TIMEOUT"}
-    assert outcome.wall_s < 15
+from ingest_tests.runner.workers import by_name
 
 
 def test_a_worker_killed_while_idle_costs_nothing():
@@ -88,29 +48,6 @@ def test_spawned_processes_keep_the_same_promises():
     assert (outcome.succeeded, outcome.failed) == (2, 1)
 
 
-def test_an_item_that_forks_answers_once():
-    """Both copies come back from the worker; one of them is ours."""
-    outcome = run_stage(plan_of(*["fork"] * 3, "ok"), by_name, StageOptions(), backend=ProcessBackend(1))
-
-    assert (outcome.succeeded, outcome.failed) == (4, 0)
-
-
-def test_a_worker_that_does_not_import_over_there_fails_as_an_item():
-    """The message is the import's own, and the process lives on."""
-    outcome = run_stage(plan_of("ok", "ok"), Unimportable(), StageOptions(), backend=ProcessBackend(1))
-
-    assert outcome.failed == 2
-    assert outcome.errors[0].message == "ImportError: libGL.so.1: cannot open shared object file"
-
-
-def test_an_item_that_does_not_pickle_fails_alone():
-    """It never reaches a process."""
-    plan = plan_of("ok", meta={"lambda": lambda: None})
-    outcome = run_stage(plan, by_name, StageOptions(), backend=ProcessBackend(1))
-
-    assert [error.code for error in outcome.errors] == ["E_EXECUTION_SUBMIT"]
-
-
 def test_what_workers_print_goes_to_standard_error(capfd):
     """Standard output belongs to `--json`."""
     run_stage(plan_of("print"), by_name, StageOptions(), backend=ProcessBackend(1, start_method="spawn"))
@@ -135,37 +72,12 @@ def test_closing_leaves_no_process_behind():
     assert not [child for child in during if _is_running(child.pid)]
 
 
-def test_a_preloaded_module_that_does_not_exist_is_no_reason_to_stop():
-    """The item that needs it will say so."""
-    backend = ProcessBackend(1, preload=["no_such_module_anywhere", "json"])
-    assert run_stage(plan_of("ok"), by_name, StageOptions(), backend=backend).succeeded == 1
-
-
-def test_workers_see_the_environment_as_it_is_now(monkeypatch):
-    """The fork server was started by an earlier test."""
-    run_stage(plan_of("ok"), by_name, StageOptions(), backend=ProcessBackend(1))
-    monkeypatch.setenv("INGEST_TEST_VALUE", "42")
-
-    outcome = run_stage(plan_of("env"), by_name, StageOptions(), backend=ProcessBackend(1))
-    assert outcome.counts == {"value": 42}
-
-
 def test_a_fork_of_a_process_that_had_a_fork_server_still_runs_stages(tmp_path):
     """Run workers of an orchestrator are forked from whatever was there."""
     path = tmp_path / "forks.py"
     path.write_text(_FORKING, encoding="utf-8")
     ran = subprocess.run([sys.executable, path], env=_env(), timeout=60, capture_output=True)
     assert ran.returncode == 0, ran.stderr.decode()
-
-
-def test_what_an_item_started_is_killed_with_it(tmp_path):
-    """A converter that was called as a program does not outlive its item's limit."""
-    note = tmp_path / "pid"
-    plan = plan_of("start", meta={"note": str(note)})
-    outcome = run_stage(plan, by_name, StageOptions(per_item_timeout_s=1), backend=ProcessBackend(1))
-
-    assert [error.code for error in outcome.errors] == ["E_TIMEOUT"]
-    assert _all_gone([int(note.read_text())], within_s=10)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

@@ -1,0 +1,45 @@
+"""The backends that one contract holds for."""
+
+import pytest
+
+from ingest_assets.backends import ProcessBackend, ThreadBackend
+from ingest_assets.backends.ray_backend import RayBackend
+from ingest_assets.backends.ray_cluster import connect, disconnect
+from ingest_assets.model.ports import ExecutionBackend
+
+
+@pytest.fixture(scope="package")
+def _end_of_ray():
+    yield
+    disconnect()
+
+
+@pytest.fixture
+def cluster(_end_of_ray):
+    """A Ray cluster on this machine; one for all tests that do not take it away."""
+    connect("")
+
+
+@pytest.fixture(params=["threads", "processes", "ray"])
+def backend(request):
+    """Two workers of each kind."""
+    made = _open(request)
+    yield made
+    made.close(0)
+
+
+@pytest.fixture(params=["processes", "ray"])
+def killable(request):
+    """Two workers of each kind that can be killed."""
+    made = _open(request)
+    yield made
+    made.close(0)
+
+
+def _open(request: pytest.FixtureRequest) -> ExecutionBackend:
+    if request.param == "threads":
+        return ThreadBackend(2)
+    if request.param == "processes":
+        return ProcessBackend(2)
+    request.getfixturevalue("cluster")
+    return RayBackend(2, num_cpus=0)

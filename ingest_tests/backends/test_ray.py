@@ -1,0 +1,220 @@
+"""What only a cluster can do: lose actors and nodes, lack room, be somewhere else."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from ray.cluster_utils import Cluster
+
+from ingest_assets.backends import open_backend, ray_cluster, workers_for
+from ingest_assets.backends.ray_backend import RayBackend
+from ingest_assets.model.errors import ConfigError, IngestError
+from ingest_assets.model.items import ItemContext, Plan, WorkItem
+from ingest_assets.model.options import ExecutionOptions, StageOptions
+from ingest_assets.runner import Manifest, QuietHooks, read_manifest, run_stage
+from ingest_tests.runner.fakes import plan_of
+from ingest_tests.runner.workers import announced, by_name
+
+
+class AtItem(QuietHooks):
+    """Does something when a certain item is about to start."""
+
+    def __init__(self, item_id: str, deed: Callable[[], None]) -> None:
+        self._item_id, self._deed = item_id, deed
+
+    def before_item(self, item: WorkItem) -> None:
+        """Now."""
+        if item.item_id == self._item_id:
+            self._deed()
+
+
+@pytest.fixture
+def two_nodes():
+    """A head without room for workers, and two nodes with one core each."""
+    ray_cluster.disconnect()
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = [made.add_node(num_cpus=1) for _ in range(2)]
+    made.wait_for_nodes()
+    yield made, nodes
+    ray_cluster.disconnect()
+    made.shutdown()
+
+
+@pytest.mark.slow
+def test_a_node_that_is_killed_costs_an_attempt_and_no_item(two_nodes, tmp_path):
+    """Half the workers are gone in the middle of the stage: every item is there, none twice."""
+    cluster, nodes = two_nodes
+    options = StageOptions(policy="cpu", execution=ExecutionOptions(backend="ray", address=cluster.address))
+    workers, reason = workers_for(options)
+    lines: list[str] = []
+    backend = open_backend(options, workers, (), lines.append)
+    manifest = Manifest(tmp_path / "manifest.jsonl")
+    killer = AtItem("sleep-10", lambda: cluster.remove_node(nodes[0], allow_graceful=False))
+    plan = plan_of(*["sleep"] * 40, meta={"seconds": 0.3})
+    outcome = run_stage(plan, by_name, options, killer, backend=backend, manifest=manifest)
+
+    assert (workers, reason.split(",")[0]) == (2, "2: 2 cores")
+    assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (40, 0, 0)
+    rows = list(read_manifest(manifest.path))
+    assert Counter(row.item_id for row in rows if row.status == "done") == dict.fromkeys(
+        (f"sleep-{number}" for number in range(40)), 1
+    )
+    lost = [row for row in rows if row.status == "failed"]
+    assert lost
+    assert {row.error["code"] for row in lost if row.error} == {"E_WORKER_LOST"}
+    assert any("is lost" in line for line in lines)
+
+
+def test_an_actor_that_is_killed_costs_an_attempt_and_no_item(cluster, tmp_path):
+    """No retries are allowed, and none is needed: the item is not to blame."""
+    backend = RayBackend(1, num_cpus=0)
+    manifest = Manifest(tmp_path / "manifest.jsonl")
+    item = WorkItem("sleep-1", "f", output_paths=(str(tmp_path / "sleep-1"),), meta={"seconds": 1})
+    killer = threading.Thread(target=_kill_actor_of, args=(tmp_path / "sleep-1.started",))
+    killer.start()
+    options = StageOptions(retry_backoff_s=0.1)
+    outcome = run_stage(Plan("stage", [item]), announced, options, backend=backend, manifest=manifest)
+    killer.join()
+
+    assert (outcome.succeeded, outcome.failed, outcome.retries) == (1, 0, 1)
+    attempts = [(row.attempt_no, row.status) for row in read_manifest(manifest.path)]
+    assert attempts == [(1, "failed"), (2, "done")]
+
+
+def test_a_worker_that_is_killed_while_idle_costs_nothing(cluster):
+    """The next item gets a fresh process."""
+    backend = RayBackend(1, num_cpus=0)
+    try:
+        first = backend.submit(by_name, WorkItem("pid-1", "f"), ItemContext(), 0).result(timeout=60)
+        os.kill(first.counts["pid"], signal.SIGKILL)
+        second = backend.submit(by_name, WorkItem("pid-2", "f"), ItemContext(), 0).result(timeout=60)
+    finally:
+        backend.close(0)
+
+    assert second.counts["pid"] != first.counts["pid"]
+
+
+def test_what_workers_print_is_brought_home(cluster, capfd):
+    """Into the step's log, and never over standard output."""
+    lines: list[str] = []
+    backend = RayBackend(1, num_cpus=0, say=lines.append)
+    run_stage(plan_of("print", "ok"), by_name, StageOptions(), backend=backend)
+
+    assert "worker 1: a worker prints" in lines
+    assert "worker 1: and its libraries too" in lines
+    assert capfd.readouterr().out == ""
+
+
+def test_a_cluster_without_room_stops_the_stage_with_what_was_asked(cluster):
+    """Nobody waits for ever for a machine that does not exist."""
+    backend = RayBackend(2, num_cpus=0, num_gpus=64, start_limit_s=1)
+    options = StageOptions(diagnostics_interval_s=0.5, grace_s=0)
+    outcome = run_stage(plan_of("ok", "ok", "ok"), by_name, options, backend=backend)
+
+    assert outcome.cancelled_reason == (
+        "stopped because the Ray cluster placed no worker within 1 s (each asks for num_gpus = 64)"
+    )
+    assert (outcome.scheduled, outcome.cancelled) == (3, 3)
+
+
+def test_closing_leaves_no_worker_behind(cluster):
+    """Idle, busy and stuck ones alike."""
+    backend = RayBackend(2, num_cpus=0)
+    pid = backend.submit(by_name, WorkItem("pid-1", "f"), ItemContext(), 0).result(timeout=60).counts["pid"]
+    for name in ("stuck-2", "sleep-3"):
+        backend.submit(by_name, WorkItem(name, "f"), ItemContext(), 0)
+    time.sleep(0.5)
+    backend.close(0)
+
+    assert _is_gone(pid, within_s=10)
+
+
+def test_sigterm_stays_with_whoever_had_it():
+    """Ray would take it, and a command that is told to stop would end without tidying up."""
+    ray_cluster.disconnect()
+    before = signal.getsignal(signal.SIGTERM)
+    ray_cluster.connect("")
+
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_without_ray_the_message_names_the_extra(monkeypatch):
+    """And how to do without."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"ingest-assets\[ray\].*backend = \"local\""):
+        workers_for(StageOptions(execution=ExecutionOptions(backend="ray")))
+
+
+def test_an_address_without_a_cluster_is_named():
+    """One line at once, not minutes of waiting and a stack of Ray's."""
+    ray_cluster.disconnect()
+    with pytest.raises(IngestError, match=r"execution.address: no Ray cluster can be used at '127.0.0.1:9'"):
+        ray_cluster.connect("127.0.0.1:9")
+
+
+@pytest.mark.slow
+def test_no_process_outlives_a_killed_coordinator_with_a_cluster_of_its_own(tmp_path):
+    """SIGKILL leaves neither workers nor Ray's servers."""
+    script = tmp_path / "coordinator.py"
+    script.write_text(_COORDINATOR, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    coordinator = subprocess.Popen(
+        [sys.executable, script, tmp_path], env=environment, start_new_session=True
+    )
+    try:
+        started = _wait_for(tmp_path / "sleep-0.started", within_s=60)
+        family = [child.pid for child in psutil.Process(coordinator.pid).children(recursive=True)]
+        coordinator.kill()
+        coordinator.wait(timeout=30)
+        assert _is_gone(started, within_s=30)
+        assert all(_is_gone(pid, within_s=30) for pid in family)
+    finally:
+        coordinator.kill()
+
+
+_COORDINATOR = """
+import sys
+from ingest_assets.backends.ray_backend import RayBackend
+from ingest_assets.backends.ray_cluster import connect
+from ingest_assets.model.items import Plan, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.runner import run_stage
+from ingest_tests.runner.workers import announced
+
+if __name__ == "__main__":
+    connect("")
+    items = [WorkItem("sleep-0", "f", output_paths=(sys.argv[1] + "/sleep-0",))]
+    run_stage(Plan("stage", items), announced, StageOptions(), backend=RayBackend(1, num_cpus=0))
+"""
+
+
+def _kill_actor_of(note: Path) -> None:
+    """The actor is the parent of the process that works on the item."""
+    os.kill(psutil.Process(_wait_for(note, within_s=60)).ppid(), signal.SIGKILL)
+
+
+def _wait_for(note: Path, within_s: float) -> int:
+    """The process that a file names, once it does."""
+    give_up = time.monotonic() + within_s
+    while time.monotonic() < give_up:
+        if note.exists() and (text := note.read_text()):
+            return int(text)
+        time.sleep(0.02)
+    raise AssertionError(f"{note.name} was not written")
+
+
+def _is_gone(pid: int, within_s: float) -> bool:
+    give_up = time.monotonic() + within_s
+    while time.monotonic() < give_up:
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.05)
+    return False
