@@ -68,9 +68,18 @@ def stages_between(first: str, last: str) -> list[str]:
 
 
 def run_batches(
-    home: Home, stages: Sequence[str], config: dict[str, Any], *, reason: str, progress: str = "log"
+    home: Home,
+    stages: Sequence[str],
+    config: dict[str, Any],
+    *,
+    reason: str,
+    progress: str = "log",
+    resource: HomeResource | None = None,
 ) -> RunReport:
-    """Run every batch that is not complete; with `force` or without `resume`, every batch."""
+    """Run every batch that is not complete; with `force` or without `resume`, every batch.
+
+    `resource` is for a home whose settings are not its own: steps open the home through it.
+    """
     report = RunReport(stages={stage: StageTotals() for stage in stages})
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()
@@ -78,9 +87,8 @@ def run_batches(
     with PRESSES.answered(answer), open_instance(home.layout, captures_output=False) as instance:
         settle_orphans(instance)
         apply_pools(instance, home.settings.pools)
-        job = build_definitions(HomeResource(path=str(home.layout.home)), progress=progress).resolve_job_def(
-            INGEST_ALL
-        )
+        opened = resource or HomeResource(path=str(home.layout.home))
+        job = build_definitions(opened, progress=progress).resolve_job_def(INGEST_ALL)
         keys = list(home.ledger.batches())
         instance.add_dynamic_partitions(batches.name or "", keys)
         for batch in keys:

@@ -55,7 +55,7 @@ class Home:
     @functools.cached_property
     def stages(self) -> dict[str, AnyStage]:
         """The recipes as configured; refuses settings that contradict each other."""
-        settings, model = self.settings, self._dense_model
+        settings, model = self.settings, self.dense_model
         limit = model_folder(model).max_tokens
         if settings.chunks.max_tokens > limit:
             raise ConfigError(
@@ -76,7 +76,7 @@ class Home:
         return sha256_text(canonical_json([config_hash(stage) for stage in self.stages.values()]))
 
     @property
-    def _dense_model(self) -> str:
+    def dense_model(self) -> str:
         """A model folder may be given relative to the home, as sources may."""
         model = self.settings.embeddings.dense.model
         return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
@@ -173,8 +173,17 @@ class Home:
         ]
 
 
-def open_home(path: Path | None = None, *, leaves_no_trace: bool = False, must_exist: bool = True) -> Home:
-    """The home at a path, or the one the environment names; `leaves_no_trace` for those who only look."""
+def open_home(
+    path: Path | None = None,
+    *,
+    settings: Settings | None = None,
+    leaves_no_trace: bool = False,
+    must_exist: bool = True,
+) -> Home:
+    """The home at a path, or the one the environment names; `leaves_no_trace` for those who only look.
+
+    Settings that are given stand for those of its file and of the environment.
+    """
     home = (path or home_folder()).expanduser().resolve()
     if re.search(r"\?|%[0-9A-Fa-f]{2}", str(home)):
         raise ConfigError(
@@ -184,4 +193,4 @@ def open_home(path: Path | None = None, *, leaves_no_trace: bool = False, must_e
         raise ConfigError(f"{home}: is a file, not a folder; give a home folder.")
     if leaves_no_trace and must_exist and not home.is_dir():
         raise ConfigError(f"{home}: there is no home folder here; `ingest all --home` makes one.")
-    return Home(Layout(home), read_settings(home), leaves_no_trace)
+    return Home(Layout(home), settings or read_settings(home), leaves_no_trace)

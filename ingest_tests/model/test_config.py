@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.config import home_folder, read_settings
+from ingest_assets.config import home_folder, read_settings, settings_from_json, settings_to_json
 from ingest_assets.model.errors import ConfigError
 
 
@@ -203,3 +203,21 @@ def test_the_variable_decides_the_home(home: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(home)
 
     assert home_folder({"INGEST_HOME": "elsewhere"}) == home / "elsewhere"
+
+
+def test_settings_survive_as_json_and_no_variable_changes_them_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was left open stays open, so that a stage still takes its execution from `[execution]`."""
+    toml = "[execution]\nbackend = 'ray'\n[stages.doctags.execution]\nnum_cpus = 2\n[sources.a]\npath = 'ü'\n"
+    (home / "ingest.toml").write_text(toml, encoding="utf-8")
+    monkeypatch.setenv("INGEST_STAGES__DOCTAGS__RETRIES", "2")
+    settings = read_settings(home)
+    text = settings_to_json(settings)
+    monkeypatch.setenv("INGEST_STAGES__DOCTAGS__RETRIES", "5")
+
+    again = settings_from_json(text)
+
+    assert again.model_dump() == settings.model_dump()
+    assert again.stages.doctags.execution.model_fields_set == {"num_cpus"}
+    assert settings_to_json(again) == text
