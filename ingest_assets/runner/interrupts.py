@@ -1,6 +1,7 @@
 """Signals that interrupt a stage: raised where it may be torn apart, kept back where it must not be."""
 
 import contextlib
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -24,8 +25,9 @@ class Interrupts:
         self._now_s, self._wake = now_s, wake
         self._host: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._is_held = False
-        self._waiting: int | None = None
-        self._stopping_since_s: float | None = None
+        self._waiting: tuple[int, FrameType | None] | None = None
+        self._raised_at_s = -math.inf
+        self._is_ending = False
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
@@ -54,19 +56,23 @@ class Interrupts:
 
     def stop_raising(self) -> None:
         """The stage is ending; from now on signals can only hurry it."""
-        self._stopping_since_s = self._now_s()
+        self._is_ending = True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._stopping_since_s is not None:
-            if self._now_s() - self._stopping_since_s > SAME_PRESS_S:
-                self.is_urgent = True
-                self._wake()
-        elif self._is_held:
-            self._waiting = number
-        else:
-            self._host[number](number, frame)
+        is_same_press = self._now_s() - self._raised_at_s < SAME_PRESS_S
+        if self._is_held and not self._is_ending:
+            self._waiting = number, frame
+        elif not is_same_press and self._is_ending:
+            self.is_urgent = True
+            self._wake()
+        elif not is_same_press:
+            self._raise(number, frame)
 
     def _raise_waiting(self) -> None:
-        if self._waiting is not None and self._stopping_since_s is None:
-            number, self._waiting = self._waiting, None
-            self._host[number](number, None)
+        if self._waiting is not None and not self._is_ending:
+            waiting, self._waiting = self._waiting, None
+            self._raise(*waiting)
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        self._raised_at_s = self._now_s()
+        self._host[number](number, frame)

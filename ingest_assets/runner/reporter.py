@@ -94,9 +94,11 @@ class Reporter:
             self._guard("the manifest", self._manifest.close)
         now_s = self._clock.epoch_s()
         self._tell_telemetry(lambda telemetry: telemetry.finish(self._outcome(), now_s))
-        self._tell_progress()
-        self._guard("the progress display", lambda: self._progress.finish(self._outcome()))
-        self._guard("the after_stage hook", lambda: self._hooks.after_stage(self._outcome()))
+        try:
+            self._tell_progress()
+            self._guard("the progress display", lambda: self._progress.finish(self._outcome()))
+        finally:  # an interrupt in the display must not leave open what the hooks opened
+            self._guard("the after_stage hook", lambda: self._hooks.after_stage(self._outcome()))
         if (flush := self._setup.telemetry.flush) is not None:
             self._guard("the telemetry", flush)
         return self._outcome()

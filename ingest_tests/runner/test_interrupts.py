@@ -1,0 +1,280 @@
+"""How a stage ends when it is interrupted: once with grace, twice at once, and its numbers always add up."""
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from ingest_assets.backends import ProcessBackend, ThreadBackend
+from ingest_assets.model.items import Plan, Result, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.runner import Manifest, ManifestRow, read_manifest, run_stage
+from ingest_tests.runner.fakes import Recording, plan_from, plan_of
+from ingest_tests.runner.workers import Writing, by_name
+
+
+class Interrupted(BaseException):
+    """What an orchestrator raises in the main thread."""
+
+
+def _paced(item: WorkItem, context: object) -> Result:
+    """Writes its output after as many seconds as its meta says."""
+    return Writing(float(item.meta.get("seconds", 0)))(item, context)
+
+
+def _writing(folder: Path, **seconds: float) -> Plan:
+    items = [
+        WorkItem(name, "f", output_paths=(str(folder / name),), meta={"seconds": each})
+        for name, each in seconds.items()
+    ]
+    return Plan("stage", items, len(items))
+
+
+def _backend(kind: str) -> ThreadBackend | ProcessBackend:
+    return ThreadBackend(2) if kind == "threads" else ProcessBackend(2)
+
+
+@contextmanager
+def _pressed(
+    when: Callable[[], bool], after_s: Sequence[float] = (0.1,), number: int = signal.SIGINT
+) -> Iterator[None]:
+    """Send this process a signal so many seconds after something has become true."""
+
+    def press() -> None:
+        give_up = time.monotonic() + 30
+        while not when() and time.monotonic() < give_up:
+            time.sleep(0.005)
+        true_since = time.monotonic()
+        for each in after_s:
+            time.sleep(max(0.0, true_since + each - time.monotonic()))
+            os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=press, daemon=True)
+    thread.start()
+    yield
+    thread.join()
+
+
+@contextmanager
+def _handled(number: int, error: type[BaseException]) -> Iterator[None]:
+    """A host that turns a signal into an exception."""
+
+    def raise_it(_number: int, _frame: object) -> None:
+        raise error
+
+    before = signal.signal(number, raise_it)
+    yield
+    signal.signal(number, before)
+
+
+def _interrupted(
+    plan: Plan, options: StageOptions, backend: ThreadBackend | ProcessBackend, folder: Path, worker=_paced
+) -> tuple[StageOutcome, dict[str, ManifestRow], float]:
+    """Run into an interrupt; gives the outcome, the last row of each item and the seconds it took."""
+    hooks, manifest, began = Recording(), Manifest(folder / "manifest.jsonl"), time.monotonic()
+    with pytest.raises((KeyboardInterrupt, Interrupted)):
+        run_stage(plan, worker, options, hooks, backend=backend, manifest=manifest)
+    took_s = time.monotonic() - began
+    (outcome,) = hooks.outcomes
+    rows = {row.item_id: row for row in read_manifest(manifest.path)}
+    _require_agreement(outcome, rows)
+    return outcome, rows, took_s
+
+
+def _require_agreement(outcome: StageOutcome, rows: dict[str, ManifestRow]) -> None:
+    counted = {"done": outcome.succeeded, "failed": outcome.failed, "cancelled": outcome.cancelled}
+    assert outcome.adds_up()
+    assert Counter(row.status for row in rows.values()) == Counter(counted)
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_the_first_interrupt_lets_running_items_finish_and_starts_no_other(tmp_path, kind):
+    """What finishes within the grace time is work that the next run need not do."""
+    plan = _writing(tmp_path, a=0, b=1, c=1, d=0, e=0)
+    with _pressed(lambda: (tmp_path / "b.started").exists() and (tmp_path / "c.started").exists()):
+        outcome, rows, took_s = _interrupted(plan, StageOptions(grace_s=20), _backend(kind), tmp_path)
+
+    assert (outcome.succeeded, outcome.cancelled) == (3, 2)
+    assert outcome.cancelled_reason == "interrupted"
+    assert [name for name in "abcde" if rows[name].status == "done"] == ["a", "b", "c"]
+    assert not (tmp_path / "d.started").exists()
+    assert took_s < 15
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Interrupted])
+def test_what_outlives_the_grace_time_is_stopped(tmp_path, kind, error):
+    """Finished parts stay, the manifest and the hooks hear of the others, whatever the host raises."""
+    plan = _writing(tmp_path, a=0, b=60, c=60, d=0)
+    started = tmp_path / "c.started"
+    with _handled(signal.SIGALRM, error), _pressed(started.exists, number=signal.SIGALRM):
+        outcome, rows, took_s = _interrupted(plan, StageOptions(grace_s=0.5), _backend(kind), tmp_path)
+
+    assert (outcome.succeeded, outcome.cancelled) == (1, 3)
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "new a"
+    assert not (tmp_path / "b").exists()
+    assert rows["b"].error is not None
+    assert rows["b"].error["message"] == "interrupted"
+    assert took_s < 15
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGALRM])
+def test_a_second_interrupt_ends_the_grace_time_at_once(tmp_path, kind, number):
+    """By a signal that the stage knows, or by one that only the host knows."""
+    plan = _writing(tmp_path, a=60, b=60, c=0)
+    with _handled(number, KeyboardInterrupt), _pressed((tmp_path / "a.started").exists, (0.1, 0.6), number):
+        outcome, _, took_s = _interrupted(plan, StageOptions(grace_s=60), _backend(kind), tmp_path)
+
+    assert outcome.cancelled == 3
+    assert took_s < 15
+
+
+def test_a_signal_that_arrives_twice_is_one_press(tmp_path):
+    """`timeout` sends it to the process and to its group."""
+    plan = _writing(tmp_path, a=0.6)
+    with _pressed((tmp_path / "a.started").exists, (0.1, 0.105, 0.11)):
+        outcome, _, _ = _interrupted(plan, StageOptions(grace_s=20), ThreadBackend(1), tmp_path)
+
+    assert outcome.succeeded == 1
+
+
+def test_an_interrupt_while_items_wait_for_their_retry(tmp_path):
+    """Nobody waits for a backoff of a minute."""
+    options = StageOptions(retries=3, retry_backoff_s=60)
+    path = tmp_path / "manifest.jsonl"
+    with _pressed(lambda: path.exists() and len(list(read_manifest(path))) == 2):
+        outcome, rows, took_s = _interrupted(
+            plan_of("missing", "missing"), options, ThreadBackend(1), tmp_path, by_name
+        )
+
+    assert (outcome.failed, outcome.cancelled, outcome.retries) == (0, 2, 0)
+    assert {row.attempt_no for row in rows.values()} == {2}
+    assert took_s < 10
+
+
+def test_an_interrupt_while_nothing_is_in_flight(tmp_path):
+    """It hits the plan."""
+
+    def items() -> Iterator[WorkItem]:
+        yield from plan_of("ok", "ok").items
+        signal.raise_signal(signal.SIGINT)
+        yield WorkItem("never", "f")
+
+    outcome, rows, _ = _interrupted(
+        plan_from(items()), StageOptions(), ThreadBackend(1), tmp_path, worker=by_name
+    )
+
+    assert (outcome.scheduled, outcome.cancelled) == (2, 2)
+    assert "never" not in rows
+
+
+class InterruptedIn(Recording):
+    """Raises an interrupt inside one call, once."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__()
+        self._call = call
+
+    def _remember(self, call: str, detail: str = "") -> None:
+        super()._remember(call, detail)
+        if call == self._call:
+            self._call = ""
+            raise Interrupted
+
+
+@pytest.mark.parametrize(
+    "call", ["before_stage", "before_item", "after_item", "after_stage", "start", "update", "finish"]
+)
+def test_an_interrupt_inside_a_listener(tmp_path, call):
+    """It is no exception of the listener's: the stage ends, and everybody is told."""
+    listener, manifest = InterruptedIn(call), Manifest(tmp_path / "manifest.jsonl")
+    options, backend = StageOptions(max_queue=1), ThreadBackend(1)
+    with pytest.raises(Interrupted):
+        run_stage(
+            plan_of("ok", "fail", "ok"),
+            by_name,
+            options,
+            listener,
+            backend=backend,
+            manifest=manifest,
+            progress=listener,
+        )
+
+    (outcome,) = listener.outcomes
+    _require_agreement(outcome, {row.item_id: row for row in read_manifest(manifest.path)})
+
+
+def test_an_interrupt_at_the_very_end_is_raised_when_everybody_was_told(tmp_path):
+    """It must neither be lost nor tear the end apart."""
+
+    class Pressing(Recording):
+        def after_stage(self, outcome: StageOutcome) -> None:
+            signal.raise_signal(signal.SIGINT)
+            super().after_stage(outcome)
+
+    hooks = Pressing()
+    with pytest.raises(KeyboardInterrupt):
+        run_stage(plan_of("ok", "ok"), by_name, StageOptions(), hooks, backend=ThreadBackend(1))
+
+    assert hooks.calls[-1] == "after_stage"
+    assert (hooks.outcomes[0].succeeded, hooks.outcomes[0].cancelled_reason) == (2, None)
+
+
+def _raise_inside_the_stage(_number: int, frame: FrameType | None) -> None:
+    """A host that lets a stage have every signal and the rest of the test none."""
+    while frame is not None:
+        if frame.f_code is run_stage.__code__:
+            raise KeyboardInterrupt
+        frame = frame.f_back
+
+
+@pytest.mark.parametrize("delay_ms", range(0, 60, 3))
+def test_the_numbers_agree_wherever_a_held_ctrl_c_hits(tmp_path, delay_ms):
+    """Keys repeat thirty times a second; here a signal comes every other millisecond."""
+    hooks, manifest = Recording(), Manifest(tmp_path / "manifest.jsonl")
+    options = StageOptions(retries=1, retry_backoff_s=0, max_queue=8)
+    plan = plan_of(*["ok", "fail", "mended"] * 400)
+    presses = [(delay_ms + 2 * each) / 1000 for each in range(60)]
+    before = signal.signal(signal.SIGINT, _raise_inside_the_stage)
+    with _pressed(manifest.path.exists, presses), pytest.raises(KeyboardInterrupt):
+        run_stage(plan, by_name, options, hooks, backend=ThreadBackend(3), manifest=manifest)
+    signal.signal(signal.SIGINT, before)
+
+    (outcome,) = hooks.outcomes
+    rows = list(read_manifest(manifest.path))
+    assert outcome.cancelled_reason == "interrupted"
+    assert sum(row.status == "done" for row in rows) == outcome.succeeded
+    _require_agreement(outcome, {row.item_id: row for row in rows})
+
+
+def test_a_stage_gives_back_the_handlers_of_its_host():
+    """In the main thread it takes them for its length."""
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    run_stage(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1))
+
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_stage_runs_in_any_thread():
+    """Where no signal arrives and no handler can be installed."""
+    outcomes = []
+
+    def run() -> None:
+        outcomes.append(run_stage(plan_of("ok", "ok"), by_name, StageOptions(), backend=ProcessBackend(1)))
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(timeout=30)
+
+    assert outcomes[0].succeeded == 2
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
