@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 from ingest_assets.runner.interrupts import SAME_PRESS_S
@@ -27,6 +27,7 @@ class Presses:
     def __init__(self) -> None:
         self.count = 0
         self._answer: str | None = None
+        self._at_once: Callable[[], None] = _nothing
         self._has_raised = False
         self._counted_at_s = 0.0
 
@@ -44,13 +45,13 @@ class Presses:
         self._has_raised = True
 
     @contextlib.contextmanager
-    def answered(self, line: str) -> Iterator[None]:
-        """What a person reads at the first press, at once."""
-        self._answer = line
+    def answered(self, line: str, at_once: Callable[[], None] | None = None) -> Iterator[None]:
+        """What a person reads at the first press, and what the second does beside ending this process."""
+        self._answer, self._at_once = line, at_once or _nothing
         try:
             yield
         finally:
-            self._answer = None
+            self._answer, self._at_once = None, _nothing
 
     def _raise_once(self, number: int, frame: FrameType | None) -> None:
         if not self._has_raised:
@@ -61,9 +62,10 @@ class Presses:
         while self.count < 2:
             if os.read(pipe, 1)[0] in _SIGNALS:
                 self._press(time.monotonic())
+        self._at_once()
         time.sleep(TIDY_END_S)
         _write("ingest: ended at once; finished documents are kept, the next run continues.", _SHOW_CURSOR)
-        os._exit(INTERRUPTED)  # worker processes end with this one
+        os._exit(INTERRUPTED)
 
     def _press(self, now_s: float) -> None:
         if now_s - self._counted_at_s < SAME_PRESS_S:
@@ -71,6 +73,10 @@ class Presses:
         self.count, self._counted_at_s = self.count + 1, now_s
         if self.count == 1 and self._answer is not None:
             _write(self._answer)
+
+
+def _nothing() -> None:
+    """Worker processes end with this one."""
 
 
 PRESSES = Presses()

@@ -73,9 +73,13 @@ class Server:
         self._signal_group(signal.SIGTERM)
         while self._group() and time.monotonic() < deadline:
             time.sleep(0.1)
-        self._signal_group(signal.SIGKILL)
+        self.kill()
         self._process.wait()
         self._copier.join(timeout=5)
+
+    def kill(self) -> None:
+        """No more patience: the server and the runs in it; their worker processes end with them."""
+        self._signal_group(signal.SIGKILL)
 
     def _signal_group(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ingest_assets.cli import flags
+from ingest_assets.cli.interrupts import PRESSES
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.servers import Server, commands
 from ingest_assets.defs.home import Home, open_home
@@ -18,6 +19,7 @@ from ingest_assets.storage.locks import FileLock
 
 ADDRESS = "127.0.0.1"
 _STOP_SECONDS = 30.0
+_STOPPING = f"ingest: stopping; servers and runs get up to {_STOP_SECONDS:g} s, Ctrl-C again ends at once"
 
 PortFlag = Annotated[int, typer.Option("--port", min=1, max=65535, help="Port of the web UI.")]
 
@@ -81,15 +83,21 @@ def _serve(home: Home, port: int) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     servers = [Server(name, line, home.layout) for name, line in commands(ADDRESS, port).items()]
-    try:
-        ended: list[Server] = []
-        while not stop.wait(0.5) and not ended:
-            ended = [server for server in servers if not server.is_running()]
-        for server in ended:
-            warn(f"ingest: the {server.name} ended by itself; its last words are in {server.log}.")
-        return 1 if ended else 0
-    finally:
-        for server in servers:
-            server.ask_to_stop()
-        for server in servers:
-            server.stop(_STOP_SECONDS)
+    with PRESSES.answered(_STOPPING, lambda: _kill(servers)):
+        try:
+            ended: list[Server] = []
+            while not stop.wait(0.5) and not ended:
+                ended = [server for server in servers if not server.is_running()]
+            for server in ended:
+                warn(f"ingest: the {server.name} ended by itself; its last words are in {server.log}.")
+            return 1 if ended else 0
+        finally:
+            for server in servers:
+                server.ask_to_stop()
+            for server in servers:
+                server.stop(_STOP_SECONDS)
+
+
+def _kill(servers: list[Server]) -> None:
+    for server in servers:
+        server.kill()
