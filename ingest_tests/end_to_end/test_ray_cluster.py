@@ -1,0 +1,87 @@
+"""A cluster of two nodes loses one in the middle of a stage."""
+
+import shutil
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.backends import ray_cluster
+from ingest_assets.runner import read_manifest
+from ingest_assets.samples import samples_folder
+from ingest_tests.conftest import Command, clean_environment
+
+Cluster = pytest.importorskip("ray.cluster_utils").Cluster
+
+SAMPLES = [
+    "association-rules.docx",
+    "capping-and-moisture-trial.pdf",
+    "committee-minutes-march-2024.docx",
+    "first-inspection-course.pptx",
+    "hive-records-2024.xlsx",
+    "honey-labelling-rules.html",
+    "pollen-calendar.html",
+    "smoker-and-sting-safety.md",
+    "winter-feeding-guide.md",
+]
+
+
+@pytest.fixture
+def two_nodes():
+    """A head without room for workers, and two nodes with one core each."""
+    ray_cluster.disconnect()
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = [made.add_node(num_cpus=1) for _ in range(2)]
+    made.wait_for_nodes()
+    yield made, nodes
+    made.shutdown()
+
+
+@pytest.mark.slow
+def test_every_document_is_there_and_none_twice_when_a_node_is_lost(
+    ingest: Command, two_nodes, tmp_path: Path, new_home
+):
+    """The tables have the very bytes of a run on this machine alone."""
+    cluster, nodes = two_nodes
+    folder = _documents(tmp_path / "documents")
+    where = {"INGEST_EXECUTION__BACKEND": "ray", "INGEST_EXECUTION__ADDRESS": cluster.address}
+    process = subprocess.Popen(
+        ingest.line("doctags", "--input", folder, "--json"),
+        env=clean_environment() | where,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    _wait_until(lambda: len(_staged(ingest)) >= 3 or process.poll() is not None)
+    staged_at_loss = len(_staged(ingest))
+    cluster.remove_node(nodes[0], allow_graceful=False)
+    output, _ = process.communicate(timeout=300)
+
+    alone = new_home("alone")
+    alone.json("doctags", "--input", folder)
+    assert process.returncode == 0, output
+    assert 3 <= staged_at_loss < len(SAMPLES), "the loss must come in the middle"
+    assert ingest.hashes() == alone.hashes()
+    done = [
+        row for row in read_manifest(ingest.home / "state/manifests/doctags.jsonl") if row.status == "done"
+    ]
+    assert Counter(row.item_id for row in done) == {f"documents:{name}": 1 for name in SAMPLES}
+
+
+def _documents(folder: Path) -> Path:
+    folder.mkdir()
+    for name in SAMPLES:
+        shutil.copy(samples_folder() / name, folder / name)
+    return folder
+
+
+def _staged(command: Command) -> list[Path]:
+    return list((command.home / "data" / "doctags" / ".parts").rglob("[!.]*.parquet"))
+
+
+def _wait_until(condition, seconds: float = 180) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "what the test waits for did not happen"
+        time.sleep(0.02)
