@@ -37,6 +37,7 @@ def import_ray() -> ModuleType:
             "execution.backend: ray is not installed; install it with `pip install 'ingest-assets[ray]'`, "
             'or set execution.backend = "local".'
         ) from None
+    logging.getLogger("ray").setLevel(logging.ERROR)
     return ray
 
 
@@ -61,8 +62,7 @@ def connect(address: str) -> None:
         with _keeping_sigterm():
             ray.init(address=address or "local", **options)
     except (ConnectionError, TimeoutError, ValueError, RuntimeError, OSError) as error:
-        what = f"can be used at {address!r}" if address else "can be started here"
-        raise IngestError(f"execution.address: no Ray cluster {what} ({_first_line(error)}).") from error
+        raise IngestError(_explain(address, error)) from error
     _address = address
 
 
@@ -80,6 +80,16 @@ def _keeping_sigterm() -> Iterator[None]:
     yield
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)
+
+
+def _explain(address: str, error: Exception) -> str:
+    why = _first_line(error)
+    if not address:
+        return f"execution.backend: no Ray cluster can be started here ({why})."
+    return (
+        f"execution.address: no Ray cluster can be used at {address!r} ({why}); check the address, that Ray "
+        "and Python have the same versions there, and RAY_AUTH_MODE=token if the cluster asks for a token."
+    )
 
 
 def disconnect() -> None:
