@@ -11,11 +11,14 @@ from pathlib import Path
 
 import typer
 
+from ingest_assets.backends import kind_of
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import print_json, say
 from ingest_assets.config import home_folder
+from ingest_assets.defs.execution import refuse_early
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.instance import open_instance
+from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.embedders.models import model_folder
 from ingest_assets.intake.folders import require_folder
 from ingest_assets.model.errors import IngestError
@@ -64,6 +67,7 @@ def examine(path: Path) -> Iterator[Finding]:
         "ledger": lambda h: f"{len(h.ledger.documents())} documents known",
         "model": lambda h: model_folder(h.settings.embeddings.dense.model).model_id,
         "stages": lambda h: ", ".join(h.stages),
+        "execution": _execution,
         "dagster": _instance,
     }
     for name, check in checks.items():
@@ -83,6 +87,12 @@ def _try(name: str, check: Callable[[Home], str], home: Home) -> Finding:
 
 def _readable(folder: Path, _home: Home) -> str:
     return str(require_folder(folder))
+
+
+def _execution(home: Home) -> str:
+    """What would be refused is refused here too; where each stage runs."""
+    refuse_early(home, list(home.stages), StageRunConfig())
+    return ", ".join(f"{stage} on {kind_of(home.options(stage))}" for stage in home.stages)
 
 
 def _instance(home: Home) -> str:
