@@ -8,6 +8,9 @@ from ingest_assets.backends.ray_cluster import connect, disconnect
 from ingest_assets.model.ports import ExecutionBackend
 
 
+RAY = pytest.param("ray", marks=pytest.mark.slow)
+
+
 @pytest.fixture(scope="package")
 def _end_of_ray():
     yield
@@ -20,7 +23,7 @@ def cluster(_end_of_ray):
     connect("")
 
 
-@pytest.fixture(params=["threads", "processes", "ray"])
+@pytest.fixture(params=["threads", "processes", RAY])
 def backend(request):
     """Two workers of each kind."""
     made = _open(request)
@@ -28,7 +31,7 @@ def backend(request):
     made.close(0)
 
 
-@pytest.fixture(params=["processes", "ray"])
+@pytest.fixture(params=["processes", RAY])
 def killable(request):
     """Two workers of each kind that can be killed."""
     made = _open(request)

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.backends import ray_cluster
+from ingest_assets.defs.instance import open_instance
 from ingest_assets.runner import read_manifest
 from ingest_assets.samples import samples_folder
+from ingest_assets.storage.layout import Layout
 from ingest_tests.conftest import Command, clean_environment
 
 Cluster = pytest.importorskip("ray.cluster_utils").Cluster
@@ -67,6 +69,18 @@ def test_every_document_is_there_and_none_twice_when_a_node_is_lost(
         row for row in read_manifest(ingest.home / "state/manifests/doctags.jsonl") if row.status == "done"
     ]
     assert Counter(row.item_id for row in done) == {f"documents:{name}": 1 for name in SAMPLES}
+
+
+@pytest.mark.slow
+def test_what_happens_on_the_cluster_is_in_the_log_of_the_run(ingest: Command, notes: Path):
+    """Whoever looks at the run in the UI sees where its workers are."""
+    ingest.apart("doctags", "--input", notes, "--backend", "ray", "--workers", "1")
+
+    with open_instance(Layout(ingest.home)) as instance:
+        (run,) = instance.get_runs()
+        lines = [entry.message for entry in instance.all_logs(run.run_id)]
+    assert any("doctags: 1 workers, ray (1 as configured)" in line for line in lines)
+    assert any("doctags: worker 1 is ready on" in line for line in lines)
 
 
 def _documents(folder: Path) -> Path:
