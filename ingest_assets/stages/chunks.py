@@ -3,20 +3,18 @@
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from ingest_assets.embedders.models import ModelFolder, model_folder
-from ingest_assets.model.errors import ContractBroken
 from ingest_assets.model.identity import chunk_id, installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import ChunkOptions
 from ingest_assets.model.schemas import CHUNKS, TableSpec
+from ingest_assets.stages.converted import documents_with_text, read_document
 from ingest_assets.stages.lending import Lending
 from ingest_assets.stages.stage import PRELOAD, Candidate
-from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.tables import Table
 
 
@@ -42,17 +40,11 @@ class ChunksStage:
         return {"tokenizer": model_folder(self.model).name, "max_tokens": str(self.options.max_tokens)}
 
     def candidates(self, doctags: Table) -> Iterator[Candidate]:
-        """One per converted document that has text; one without has nothing to be found by."""
-        for path in doctags.paths:
-            frame = Table(doctags.asset, (path,)).scan().select("doc_id", "fingerprint", "chars").collect()
-            for number, row in enumerate(frame.iter_rows(named=True)):
-                if row["chars"] > 0:
-                    meta = {"row": number}
-                    yield Candidate(row["doc_id"], row["fingerprint"], meta, (str(path),), row["chars"])
+        return documents_with_text(doctags)
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Chunk one document with a warm chunker."""
-        document = _read_document(item)
+        document = read_document(item)
         with _CHUNKERS.lend(self.options, model_folder(self.model)) as chunker:
             return _chunked(item.item_id, document, chunker)
 
@@ -93,21 +85,6 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
         row["start_offset"] = offset
         offset += len(row["text"])
     return pa.Table.from_pylist(rows, schema=CHUNKS.schema)
-
-
-def _read_document(item: WorkItem) -> Any:
-    from docling_core.types.doc.document import DoclingDocument
-
-    reader = RowReader(Path(item.input_paths[0]), ["doc_id", "document"])
-    try:
-        row = reader.read(item.meta["row"], 1).to_pylist()[0]
-    finally:
-        reader.close()
-    if row["doc_id"] != item.item_id:
-        raise ContractBroken(
-            f"Expected the doctags of {item.item_id!r}, found {row['doc_id']!r}; run the batch again."
-        )
-    return DoclingDocument.model_validate_json(row["document"])
 
 
 def _row(doc_id: str, ordinal: int, chunk: Any, chunker: Any) -> dict[str, Any]:
