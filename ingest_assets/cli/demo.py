@@ -11,7 +11,8 @@ import typer
 from ingest_assets.cli import flags
 from ingest_assets.cli.ingest import print_result, progress_mode, result_object
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.cli.runs import run_batches, stages_between
+from ingest_assets.cli.runs import run_batches
+from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import open_home
 from ingest_assets.samples import BROKEN_SAMPLE, samples_folder
 
@@ -24,9 +25,7 @@ def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None
     here = open_home(home)
     here.watch_as("samples", samples_folder())
     scan = here.scan()
-    report = run_batches(
-        here, stages_between("documents", "embeddings"), {}, reason="demo", progress=progress_mode(as_json)
-    )
+    report = run_batches(here, list(GRAPH), {}, reason="demo", progress=progress_mode(as_json))
     result = result_object(here, scan, report)
     failed = [failure["doc_id"].split(":", 1)[1] for failure in result["failures"]]
     as_expected = failed == [BROKEN_SAMPLE] and not result["problems"] and not report.broken

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-Step = Literal["documents", "doctags", "chunks", "embeddings"]
+from ingest_assets.defs.graph import Step
 
 
 def _enable_experimental(value: bool) -> bool:

@@ -9,7 +9,7 @@ import typer
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.planning import show_plan
-from ingest_assets.cli.runs import STEPS, RunReport, run_batches, stages_between
+from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.cli.summary import (
     corpus_numbers,
     failure_line,
@@ -20,19 +20,20 @@ from ingest_assets.cli.summary import (
     table_folders,
 )
 from ingest_assets.defs.execution import refuse_early
+from ingest_assets.defs.graph import STEPS, Step, stages_between
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import ConfigError
 
 
-def run_command(last: flags.Step, help_text: str) -> Any:
+def run_command(last: Step, help_text: str) -> Any:
     """A command that runs the graph up to a stage; stages that are current cost nothing."""
 
     def command(
         home: flags.HomeFlag = None,
         input: flags.InputFlag = None,
-        first: flags.FromFlag = "documents",
+        first: flags.FromFlag = STEPS[0],
         until: flags.UntilFlag = last,
         resume: flags.ResumeFlag = True,
         force: flags.ForceFlag = False,
@@ -48,7 +49,7 @@ def run_command(last: flags.Step, help_text: str) -> Any:
         dry_run: flags.DryRunFlag = False,
         as_json: flags.JsonFlag = False,
     ) -> None:
-        if list(STEPS).index(first) > list(STEPS).index(until):
+        if STEPS.index(first) > STEPS.index(until):
             raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
         if dry_run:
             here = open_home(home, leaves_no_trace=True, must_exist=False)

@@ -7,7 +7,8 @@ import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import print_json, say
-from ingest_assets.defs.home import UPSTREAM, Home, open_home
+from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.home import Home, open_home
 from ingest_assets.intake.ledger import Document
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.storage.tables import Table
@@ -49,8 +50,8 @@ def find(home: Home, wanted: str) -> Document:
 
 def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any]:
     """What is known of one document, as one object."""
-    tables = {stage: _rows(home, stage, document) for stage in UPSTREAM}
-    errors = {stage: _error(home, stage, document) for stage in UPSTREAM}
+    tables = {stage: _rows(home, stage, document) for stage in GRAPH}
+    errors = {stage: _error(home, stage, document) for stage in GRAPH}
     doctags = tables["doctags"].drop("doctags", "document", strict=False).to_dicts()
     shown = tables["chunks"].head(chunks).to_dicts()
     return {

@@ -6,17 +6,17 @@ from typing import Any
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.runs import stages_between
 from ingest_assets.cli.summary import problem_line, scan_line, scan_object
 from ingest_assets.defs.completeness import StageState, batch_states
+from ingest_assets.defs.graph import STEPS, stages_between
 from ingest_assets.defs.home import Home, open_home
 
 
 def plan(
     home: flags.HomeFlag = None,
     input: flags.InputFlag = None,
-    first: flags.FromFlag = "documents",
-    until: flags.UntilFlag = "embeddings",
+    first: flags.FromFlag = STEPS[0],
+    until: flags.UntilFlag = STEPS[-1],
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Say what a run would do per batch and stage, and touch nothing."""

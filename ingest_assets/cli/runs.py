@@ -12,6 +12,7 @@ from ingest_assets.cli.interrupts import PRESSES
 from ingest_assets.defs.automation import run_tags
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.completeness import StageState, batch_states
+from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.instance import apply_pools, open_instance
 from ingest_assets.defs.jobs import INGEST_ALL
@@ -21,12 +22,6 @@ from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.staged import COUNTS
 from ingest_assets.model.errors import StageError
 
-STEPS: dict[str, tuple[str, ...]] = {
-    "documents": ("documents",),
-    "doctags": ("doctags",),
-    "chunks": ("chunks",),
-    "embeddings": ("dense", "lexical"),
-}
 _CLI_TAGS = {
     # A person is at this command: what they interrupt must not be started again by a daemon.
     "dagster/max_retries": "0",
@@ -58,13 +53,6 @@ class RunReport:
     broken: dict[str, str] = field(default_factory=dict)
     errors: list[StageError] = field(default_factory=list)
     wall_seconds: float = 0.0
-
-
-def stages_between(first: str, last: str) -> list[str]:
-    """The stages from one step to another, both included."""
-    names = list(STEPS)
-    chosen = names[names.index(first) : names.index(last) + 1]
-    return [stage for step in chosen for stage in STEPS[step]]
 
 
 def run_batches(
@@ -101,7 +89,7 @@ def run_batches(
                 job,
                 instance=instance,
                 partition_key=batch,
-                asset_selection=[dg.AssetKey(home.asset(stage).split("/")) for stage in stages],
+                asset_selection=[GRAPH[stage].asset_key for stage in stages],
                 run_config=_run_config(home, stages, config),
                 tags=run_tags(home, batch, reason) | _CLI_TAGS,
             )

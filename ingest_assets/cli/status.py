@@ -8,7 +8,8 @@ from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.summary import corpus_numbers, failure_line, failures, problem_line
 from ingest_assets.defs.completeness import batch_states
-from ingest_assets.defs.home import UPSTREAM, Home, open_home
+from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.home import Home, open_home
 from ingest_assets.intake.ledger import Document
 from ingest_assets.runner import read_manifest
 
@@ -57,15 +58,15 @@ def status_object(home: Home) -> dict[str, Any]:
 def checkpoints(home: Home) -> list[dict[str, Any]]:
     """Each document's stages, when each finished, how many attempts it took, and the last error."""
     attempts = _attempts(home)
-    done = {stage: home.tables(stage).records for stage in UPSTREAM}
-    failed = {stage: home.tables(stage).failures for stage in UPSTREAM}
+    done = {stage: home.tables(stage).records for stage in GRAPH}
+    failed = {stage: home.tables(stage).failures for stage in GRAPH}
     return [_checkpoint(d, attempts, done, failed) for d in home.ledger.documents() if not d.is_deleted()]
 
 
 def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> dict[str, Any]:
-    reached = [stage for stage in UPSTREAM if document.doc_id in done[stage]]
-    errors = [failed[stage][document.doc_id].error for stage in UPSTREAM if document.doc_id in failed[stage]]
-    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in UPSTREAM}
+    reached = [stage for stage in GRAPH if document.doc_id in done[stage]]
+    errors = [failed[stage][document.doc_id].error for stage in GRAPH if document.doc_id in failed[stage]]
+    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in GRAPH}
     return {
         "doc_id": document.doc_id,
         "batch": document.batch,
@@ -78,7 +79,7 @@ def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> di
 
 def _attempts(home: Home) -> dict[tuple[str, str], dict[str, Any]]:
     seen: dict[tuple[str, str], dict[str, Any]] = {}
-    for stage in UPSTREAM:
+    for stage in GRAPH:
         for row in read_manifest(home.layout.manifest(stage)):
             if row.status == "cancelled":
                 continue

@@ -5,7 +5,8 @@ from typing import Any
 
 import polars as pl
 
-from ingest_assets.defs.home import UPSTREAM, Home
+from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.home import Home
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import StageError
 from ingest_assets.storage.tables import Table
@@ -31,7 +32,7 @@ def _rows(table: Table) -> int:
 
 def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[str, Any]]:
     """Every document that could not be done: as the tables say, and what failed now beside an older row."""
-    stored = [failure.error for stage in UPSTREAM for failure in home.tables(stage).failures.values()]
+    stored = [failure.error for stage in GRAPH for failure in home.tables(stage).failures.values()]
     known = {(error.stage, error.item_id) for error in stored}
     fresh = [error for error in of_this_run if (error.stage, error.item_id) not in known]
     return [
@@ -76,4 +77,4 @@ def problem_line(problem: dict[str, Any]) -> str:
 
 def table_folders(home: Home) -> dict[str, str]:
     """Where each asset's Parquet files are."""
-    return {home.asset(stage): str(home.layout.asset_folder(home.asset(stage))) for stage in UPSTREAM}
+    return {home.asset(stage): str(home.layout.asset_folder(home.asset(stage))) for stage in GRAPH}

@@ -6,7 +6,8 @@ An item is done by the same predicate that resume and the checks use (`model.ite
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingest_assets.defs.home import UPSTREAM, Home
+from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.home import Home
 from ingest_assets.model.errors import TableMissing
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem, is_current
@@ -30,13 +31,13 @@ class StageState:
         return self.has_table and not self.run and not self.removed
 
 
-def batch_states(home: Home, batch: str, stages: Sequence[str] = tuple(UPSTREAM)) -> list[StageState]:
+def batch_states(home: Home, batch: str, stages: Sequence[str] = tuple(GRAPH)) -> list[StageState]:
     """The state of each stage; what a stage above will run counts as to be run below it too."""
     states: dict[str, StageState] = {}
-    for stage in UPSTREAM:
-        above = UPSTREAM[stage]
-        states[stage] = _state(home, stage, batch, states[above] if above else None)
-    return [states[stage] for stage in UPSTREAM if stage in stages]
+    for stage, node in GRAPH.items():
+        pending = {item for above in node.reads for item in states[above].run}
+        states[stage] = _state(home, stage, batch, pending)
+    return [state for stage, state in states.items() if stage in stages]
 
 
 def is_batch_complete(home: Home, batch: str, revision: int) -> bool:
@@ -56,7 +57,7 @@ def is_batch_complete(home: Home, batch: str, revision: int) -> bool:
 
 def _mark(home: Home, batch: str, revision: int) -> str | None:
     facts: list[object] = [revision, home.configuration_hash]
-    for stage in UPSTREAM:
+    for stage in GRAPH:
         try:
             status = home.layout.table(home.asset(stage), batch).stat()
         except FileNotFoundError:
@@ -65,7 +66,7 @@ def _mark(home: Home, batch: str, revision: int) -> str | None:
     return sha256_text(canonical_json(facts))
 
 
-def _state(home: Home, stage: str, batch: str, above: StageState | None) -> StageState:
+def _state(home: Home, stage: str, batch: str, pending: set[str]) -> StageState:
     path = home.layout.table(home.asset(stage), batch)
     stored = read_footer(path)
     try:
@@ -73,7 +74,6 @@ def _state(home: Home, stage: str, batch: str, above: StageState | None) -> Stag
     except TableMissing:
         items = []
     planned = {item.item_id for item in items}
-    pending = set(above.run) if above else set()
     settled = [item for item in items if item.item_id not in pending and _is_settled(item, stored)]
     done = {item.item_id for item in settled}
     kept = set(stored.items) | set(stored.failures) if stored else set()

@@ -3,11 +3,12 @@
 import functools
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ingest_assets.config import Settings, home_folder, read_settings
+from ingest_assets.defs.graph import GRAPH
 from ingest_assets.embedders.models import PACKAGED, model_folder
 from ingest_assets.intake.folders import require_folder
 from ingest_assets.intake.ledger import Ledger, Source
@@ -17,26 +18,12 @@ from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import StageOptions
-from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.stages.doctags import DoctagsStage
-from ingest_assets.stages.documents import DocumentsStage, KnownFile
-from ingest_assets.stages.embeddings import DenseStage, LexicalStage
-from ingest_assets.stages.stage import Candidate, config_hash, work_items
+from ingest_assets.stages.documents import KnownFile
+from ingest_assets.stages.stage import Candidate, Stage, config_hash, work_items
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
 from ingest_assets.storage.tables import Table, existing_table
-
-AnyStage = DocumentsStage | DoctagsStage | ChunksStage | DenseStage | LexicalStage
-
-# Each stage and the one it reads, in the order they run.
-UPSTREAM: dict[str, str | None] = {
-    "documents": None,
-    "doctags": "documents",
-    "chunks": "doctags",
-    "dense": "chunks",
-    "lexical": "chunks",
-}
 
 
 @dataclass(frozen=True)
@@ -53,22 +40,17 @@ class Home:
         return Ledger(None if is_absent else self.layout.ledger)
 
     @functools.cached_property
-    def stages(self) -> dict[str, AnyStage]:
+    def stages(self) -> dict[str, Stage]:
         """The recipes as configured; refuses settings that contradict each other."""
-        settings, model = self.settings, self.dense_model
-        limit = model_folder(model).max_tokens
+        settings = self.settings
+        limit = model_folder(self.dense_model).max_tokens
         if settings.chunks.max_tokens > limit:
             raise ConfigError(
                 f"chunks.max_tokens: {settings.chunks.max_tokens} is more than the {limit} tokens that "
                 f"embeddings.dense.model {settings.embeddings.dense.model!r} reads; lower it to {limit}."
             )
-        return {
-            "documents": DocumentsStage(),
-            "doctags": DoctagsStage(settings.parsing),
-            "chunks": ChunksStage(settings.chunks, model),
-            "dense": DenseStage(settings.embeddings.dense.model_copy(update={"model": model})),
-            "lexical": LexicalStage(settings.embeddings.lexical),
-        }
+        found = self._with_model_found()
+        return {stage: node.recipe(found) for stage, node in GRAPH.items()}
 
     @functools.cached_property
     def configuration_hash(self) -> str:
@@ -80,6 +62,12 @@ class Home:
         """A model folder may be given relative to the home, as sources may."""
         model = self.settings.embeddings.dense.model
         return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
+
+    def _with_model_found(self) -> Settings:
+        """The settings, with the model's folder as every worker finds it."""
+        families = self.settings.embeddings
+        dense = families.dense.model_copy(update={"model": self.dense_model})
+        return self.settings.model_copy(update={"embeddings": families.model_copy(update={"dense": dense})})
 
     def options(self, stage: str) -> StageOptions:
         """How a stage runs, by the settings."""
@@ -101,21 +89,22 @@ class Home:
         whole = [path for path in sorted(folder.glob("*.parquet")) if read_footer(path) is not None]
         return Table(self.asset(stage), tuple(whole))
 
-    def candidates(self, stage: str, batch: str, upstream: Table | None = None) -> Iterator[Candidate]:
-        """What a stage could work on in a batch."""
-        recipe = self.stages[stage]
-        if isinstance(recipe, DocumentsStage):
+    def candidates(self, stage: str, batch: str, read: Sequence[Table] = ()) -> Iterator[Candidate]:
+        """What a stage could work on in a batch, by the tables it reads, or else by the ledger."""
+        recipe, reads = self.stages[stage], GRAPH[stage].reads
+        if not reads:
             return recipe.candidates(self.known_files(batch))
-        above = UPSTREAM[stage]
-        assert above is not None  # only documents has no table above it
-        return recipe.candidates(upstream or self.table(above, batch))
+        return recipe.candidates(*(read or [self.table(above, batch) for above in reads]))
 
-    def plan(self, stage: str, batch: str, upstream: Table | None = None) -> list[WorkItem]:
-        """A stage's items for one batch, in row order, each with what is stored for it."""
+    def plan(self, stage: str, batch: str, read: Sequence[Table] = ()) -> list[WorkItem]:
+        """A stage's items for one batch, in row order, each with what is stored for it.
+
+        `read` are the tables it reads, for those who have them open already.
+        """
         recipe = self.stages[stage]
         stored = read_footer(self.layout.table(recipe.spec.asset, batch))
         staged = Parts(self.layout, recipe.spec, batch).records()
-        found = self.candidates(stage, batch, upstream)
+        found = self.candidates(stage, batch, read)
         return list(work_items(recipe, found, self.layout, batch, stored, staged))
 
     def known_files(self, batch: str) -> Iterator[KnownFile]:

@@ -1,6 +1,6 @@
 """What every stage is: a recipe with a name and a version that turns one item into rows."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +19,17 @@ PRELOAD = (
     "docling_core.transforms.chunker.hybrid_chunker",
     "transformers",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One thing a stage could work on, as its upstream table shows it."""
+
+    item_id: str
+    upstream: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    input_paths: tuple[str, ...] = ()
+    cost_hint: float = 1.0
 
 
 class Stage(Protocol):
@@ -47,20 +58,14 @@ class Stage(Protocol):
         """What the table's footer says beyond the usual."""
         ...
 
+    @property
+    def candidates(self) -> Callable[..., Iterator[Candidate]]:
+        """A method of the tables it reads: what it could work on, in row order."""
+        ...
+
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """The rows of one item; at least one, or an `ItemError`."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One thing a stage could work on, as its upstream table shows it."""
-
-    item_id: str
-    upstream: str
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    input_paths: tuple[str, ...] = ()
-    cost_hint: float = 1.0
 
 
 def config_hash(stage: Stage) -> str:

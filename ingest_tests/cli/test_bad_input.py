@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ingest_assets.cli.runs import run_batches, stages_between
+from ingest_assets.cli.runs import run_batches
+from ingest_assets.defs.graph import stages_between
 from ingest_assets.defs.home import open_home
 from ingest_tests.conftest import Command, clean_environment
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
-from ingest_assets.cli.runs import run_batches, stages_between
+from ingest_assets.cli.runs import run_batches
 from ingest_assets.defs.build import build_definitions
+from ingest_assets.defs.graph import stages_between
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_tests.conftest import write_notes

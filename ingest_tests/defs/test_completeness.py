@@ -6,8 +6,9 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from ingest_assets.cli.runs import run_batches, stages_between
+from ingest_assets.cli.runs import run_batches
 from ingest_assets.defs.completeness import is_batch_complete
+from ingest_assets.defs.graph import stages_between
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.items import ItemContext

@@ -2,26 +2,23 @@
 
 import dagster as dg
 
-from ingest_assets.defs.assets.declaration import asset_metadata
-from ingest_assets.defs.partitions import batches
+from ingest_assets.defs.assets.declaration import declared
 from ingest_assets.defs.resources.runner import StageRunner
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.staged import Staged
-from ingest_assets.model.schemas import CHUNKS
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.storage.tables import Table
 
 
 @dg.asset(
-    partitions_def=batches,
+    **declared("chunks"),
     pool="chunks",
     kinds={"docling", "parquet"},
     code_version=ChunksStage.version,
-    **asset_metadata(CHUNKS),
 )
 def chunks(
     context: dg.AssetExecutionContext, config: StageRunConfig, doctags: Table, runner: StageRunner
 ) -> dg.Output[Staged]:
     """One row per chunk: text, contextualized text, headings, pages, tokens, provenance."""
-    staged = runner.run("chunks", doctags, config, context)
+    staged = runner.run("chunks", [doctags], config, context)
     return dg.Output(staged, metadata=staged.as_metadata())

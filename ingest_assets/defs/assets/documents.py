@@ -2,25 +2,22 @@
 
 import dagster as dg
 
-from ingest_assets.defs.assets.declaration import asset_metadata
-from ingest_assets.defs.partitions import batches
+from ingest_assets.defs.assets.declaration import declared
 from ingest_assets.defs.resources.runner import StageRunner
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.staged import Staged
-from ingest_assets.model.schemas import DOCUMENTS
 from ingest_assets.stages.documents import DocumentsStage
 
 
 @dg.asset(
-    partitions_def=batches,
+    **declared("documents"),
     pool="fetch",
     kinds={"file", "parquet"},
     code_version=DocumentsStage.version,
-    **asset_metadata(DOCUMENTS),
 )
 def documents(
     context: dg.AssetExecutionContext, config: StageRunConfig, runner: StageRunner
 ) -> dg.Output[Staged]:
     """One row per acquired document: where it came from, its bytes' hash, where the bytes rest."""
-    staged = runner.run("documents", None, config, context)
+    staged = runner.run("documents", [], config, context)
     return dg.Output(staged, metadata=staged.as_metadata())

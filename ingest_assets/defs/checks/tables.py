@@ -1,4 +1,4 @@
-"""The checks of every table, made alike for each asset, and those of the vectors."""
+"""The checks of every table, made alike for each stage, and those of the vectors."""
 
 import warnings
 from collections.abc import Sequence
@@ -13,69 +13,64 @@ from ingest_assets.defs.checks.predicates import (
     repeated_keys,
     without_later_changes,
 )
+from ingest_assets.defs.graph import GRAPH, stages_of
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
-from ingest_assets.model.schemas import CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, dense_spec
-from ingest_assets.storage.tables import Table, existing_table
+from ingest_assets.storage.tables import Table
 
-KEYS = {spec.asset: spec.key[0] for spec in (DOCUMENTS, DOCTAGS, CHUNKS, dense_spec(1), LEXICAL)}
 # Partitioned checks are a preview of Dagster: results per batch are worth it, a warning on each start is not.
 warnings.filterwarnings(
     "ignore", category=dg.PreviewWarning, message=".*partitions_def on an AssetCheckSpec.*"
 )
 
-_STAGE = {asset: asset.rsplit("/", 1)[-1] for asset in KEYS}
+
+def _table(home: HomeResource, stage: str, context: dg.AssetCheckExecutionContext) -> Table:
+    return home.open().table(stage, context.partition_key)
 
 
-def _key(asset: str) -> dg.AssetKey:
-    return dg.AssetKey(asset.split("/"))
-
-
-def _table(home: HomeResource, asset: str, context: dg.AssetCheckExecutionContext) -> Table:
-    return existing_table(home.open().layout, asset, [context.partition_key])
-
-
-def _every_planned_document_has_a_row(asset: str) -> dg.AssetChecksDefinition:
+def _every_planned_document_has_a_row(stage: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
-        asset=_key(asset),
+        asset=GRAPH[stage].asset_key,
         name="every_planned_document_has_a_row",
         blocking=True,
         partitions_def=batches,
         description="Each planned document has rows of its current fingerprint, or a recorded failure.",
     )
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
-        items, table = home.open().plan(_STAGE[asset], context.partition_key), _table(home, asset, context)
-        if asset == DOCUMENTS.asset:
+        items, table = home.open().plan(stage, context.partition_key), _table(home, stage, context)
+        if not GRAPH[stage].reads:
             items = without_later_changes(items, table)
         return _result(items_without_rows(items, table), planned=len(items))
 
     return check
 
 
-def _ids_are_unique(asset: str) -> dg.AssetChecksDefinition:
+def _ids_are_unique(stage: str) -> dg.AssetChecksDefinition:
+    key = GRAPH[stage].table.key[0]
+
     @dg.asset_check(
-        asset=_key(asset),
+        asset=GRAPH[stage].asset_key,
         name="ids_are_unique",
         blocking=True,
         partitions_def=batches,
-        description=f"No {KEYS[asset]} stands in two rows.",
+        description=f"No {key} stands in two rows.",
     )
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
-        return _result(repeated_keys(_table(home, asset, context), KEYS[asset]))
+        return _result(repeated_keys(_table(home, stage, context), key))
 
     return check
 
 
-def _no_document_failed(asset: str) -> dg.AssetChecksDefinition:
+def _no_document_failed(stage: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
-        asset=_key(asset),
+        asset=GRAPH[stage].asset_key,
         name="no_document_failed",
         blocking=False,
         partitions_def=batches,
         description="Documents that failed in this batch, with reasons. A warning: the others are fine.",
     )
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
-        lines = failure_lines(_table(home, asset, context))
+        lines = failure_lines(_table(home, stage, context))
         text = "\n".join(f"- `{item}` {reason}" for item, reason in list(lines.items())[:50])
         return dg.AssetCheckResult(
             passed=not lines,
@@ -86,24 +81,24 @@ def _no_document_failed(asset: str) -> dg.AssetChecksDefinition:
     return check
 
 
-def _every_chunk_has_a_vector(asset: str) -> dg.AssetChecksDefinition:
+def _every_chunk_has_a_vector(stage: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
-        asset=_key(asset),
+        asset=GRAPH[stage].asset_key,
         name="every_chunk_has_a_vector",
         blocking=True,
         partitions_def=batches,
-        additional_deps=[_key("chunks")],
+        additional_deps=[GRAPH["chunks"].asset_key],
         description="A chunk without a vector cannot be found; a vector without a chunk is found in vain.",
     )
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
-        missing, stray = chunks_without_vector(_table(home, "chunks", context), _table(home, asset, context))
+        missing, stray = chunks_without_vector(_table(home, "chunks", context), _table(home, stage, context))
         return _result(missing + stray, missing=len(missing), stray=len(stray))
 
     return check
 
 
 @dg.asset_check(
-    asset=_key("embeddings/dense"),
+    asset=GRAPH["dense"].asset_key,
     blocking=True,
     partitions_def=batches,
     description="Vectors have the model's dimension, unit length and no NaN.",
@@ -112,7 +107,7 @@ def vectors_are_unit_vectors(
     context: dg.AssetCheckExecutionContext, home: HomeResource
 ) -> dg.AssetCheckResult:
     dim = home.open().stages["dense"].spec.schema.field("vector").type.list_size
-    faults = faulty_vectors(_table(home, "embeddings/dense", context), dim)
+    faults = faulty_vectors(_table(home, "dense", context), dim)
     return dg.AssetCheckResult(
         passed=faults.is_empty(),
         metadata={
@@ -133,10 +128,10 @@ def _result(offenders: Sequence[str], **numbers: int) -> dg.AssetCheckResult:
 
 ALL_CHECKS = [
     *(
-        make(asset)
-        for asset in KEYS
+        make(stage)
+        for stage in GRAPH
         for make in (_every_planned_document_has_a_row, _ids_are_unique, _no_document_failed)
     ),
-    *(_every_chunk_has_a_vector(asset) for asset in ("embeddings/dense", "embeddings/lexical")),
+    *(_every_chunk_has_a_vector(stage) for stage in stages_of("embeddings")),
     vectors_are_unit_vectors,
 ]

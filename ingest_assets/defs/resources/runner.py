@@ -1,12 +1,14 @@
 """The stage runner as a Dagster resource: settings and run config in, staged rows out."""
 
 import sys
+from collections.abc import Sequence
 
 import dagster as dg
 
 from ingest_assets.backends import open_backend
 from ingest_assets.defs.execution import StageExecution, execution_of
-from ingest_assets.defs.home import UPSTREAM, Home
+from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.staged import Staged, stage_stopped
@@ -31,14 +33,14 @@ class StageRunner(dg.ConfigurableResource):
     progress: str = "log"
 
     def run(
-        self, stage: str, upstream: Table | None, config: StageRunConfig, context: dg.AssetExecutionContext
+        self, stage: str, read: Sequence[Table], config: StageRunConfig, context: dg.AssetExecutionContext
     ) -> Staged:
         """Plan, run and stage; what could not be done is data, a cancelled stage is a failed step."""
         home = self.home.open()
         locks = _locks(home, stage, context.partition_key)
         locks.acquire(lambda path: context.log.info(f"{stage}: waiting for another run that holds {path}."))
         try:
-            items = home.plan(stage, context.partition_key, upstream)
+            items = home.plan(stage, context.partition_key, read)
             execution = execution_of(home, stage, config)
             options = execution.options
             outcome = self._run_items(home, stage, items, execution, context)
@@ -91,9 +93,8 @@ def _to_standard_error(line: str) -> None:
 
 
 def _locks(home: Home, stage: str, batch: str) -> HeldLocks:
-    """Alone on the table that is written, shared on the one that is read: rows must not move underneath."""
-    above = UPSTREAM[stage]
-    read = [home.layout.lock(home.asset(above), batch)] if above else []
+    """Alone on the table that is written, shared on those that are read: rows must not move underneath."""
+    read = [home.layout.lock(home.asset(above), batch) for above in GRAPH[stage].reads]
     return HeldLocks(shared=read, exclusive=[home.layout.lock(home.asset(stage), batch)])
 
 

@@ -1,0 +1,75 @@
+"""The graph as data: each stage, what it reads, the step it belongs to and how the settings make it.
+
+Plans, assets, checks, jobs and commands are made from it, so a new stage is one more entry here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import dagster as dg
+
+from ingest_assets.config import Settings
+from ingest_assets.model.schemas import CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
+from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.doctags import DoctagsStage
+from ingest_assets.stages.documents import DocumentsStage
+from ingest_assets.stages.embeddings import DenseStage, LexicalStage
+from ingest_assets.stages.stage import Stage
+
+# What people run by name, in this order; each step is a job of its own.
+Step = Literal["documents", "doctags", "chunks", "embeddings"]
+STEPS: tuple[Step, ...] = get_args(Step)
+
+_PACKAGED_DIM = 384
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A stage's place in the graph.
+
+    `reads` are the stages whose tables it reads; one that reads none works on the ledger's files. `table` is
+    known before the settings are, so vectors have the packaged model's dimension there.
+    """
+
+    step: Step
+    reads: tuple[str, ...]
+    table: TableSpec
+    recipe: Callable[[Settings], Stage]
+
+    @property
+    def asset_key(self) -> dg.AssetKey:
+        """What Dagster calls the table."""
+        return dg.AssetKey(self.table.asset.split("/"))
+
+
+# In the order they run: each stands below what it reads.
+GRAPH: dict[str, Node] = {
+    "documents": Node("documents", (), DOCUMENTS, lambda settings: DocumentsStage()),
+    "doctags": Node("doctags", ("documents",), DOCTAGS, lambda settings: DoctagsStage(settings.parsing)),
+    "chunks": Node(
+        "chunks",
+        ("doctags",),
+        CHUNKS,
+        lambda settings: ChunksStage(settings.chunks, settings.embeddings.dense.model),
+    ),
+    "dense": Node(
+        "embeddings",
+        ("chunks",),
+        dense_spec(_PACKAGED_DIM),
+        lambda settings: DenseStage(settings.embeddings.dense),
+    ),
+    "lexical": Node(
+        "embeddings", ("chunks",), LEXICAL, lambda settings: LexicalStage(settings.embeddings.lexical)
+    ),
+}
+
+
+def stages_of(*steps: Step) -> list[str]:
+    """The stages of some steps, in the order they run."""
+    return [stage for stage, node in GRAPH.items() if node.step in steps]
+
+
+def stages_between(first: Step, last: Step) -> list[str]:
+    """The stages from one step to another, both included."""
+    return stages_of(*STEPS[STEPS.index(first) : STEPS.index(last) + 1])

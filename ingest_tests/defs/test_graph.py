@@ -1,0 +1,67 @@
+"""Every stage of the graph has its asset, its settings and its job."""
+
+import dagster as dg
+import pytest
+
+from ingest_assets.config import ExecutorSettings, PoolSettings, Settings, StagesSettings
+from ingest_assets.defs.build import build_definitions
+from ingest_assets.defs.graph import GRAPH, STEPS
+from ingest_assets.defs.home import Home
+
+
+@pytest.fixture
+def assets(home: Home) -> dict[dg.AssetKey, dg.AssetsDefinition]:
+    """What Dagster is told about, by key."""
+    found = build_definitions().resolve_asset_graph().assets_defs
+    return {asset.key: asset for asset in found if asset.is_executable and not asset.check_keys}
+
+
+def test_every_stage_stands_below_what_it_reads():
+    """Plans and completeness go through the graph once, from the top."""
+    names = list(GRAPH)
+
+    assert all(names.index(above) < names.index(stage) for stage in GRAPH for above in GRAPH[stage].reads)
+
+
+def test_a_recipe_bears_its_stages_name_and_fills_its_table():
+    """Manifests and fingerprints go by the one, files by the other."""
+    recipes = {stage: node.recipe(Settings()) for stage, node in GRAPH.items()}
+
+    assert {stage: recipe.name for stage, recipe in recipes.items()} == {stage: stage for stage in GRAPH}
+    assert {stage: recipe.spec for stage, recipe in recipes.items()} == {
+        stage: node.table for stage, node in GRAPH.items()
+    }
+
+
+def test_a_table_says_of_each_row_which_document_it_is_of():
+    """`ingest inspect` looks for it."""
+    assert all("doc_id" in node.table.schema.names for node in GRAPH.values())
+    assert all(set(node.table.descriptions) == set(node.table.schema.names) for node in GRAPH.values())
+
+
+def test_every_stage_is_an_asset_that_reads_what_the_graph_says(assets):
+    """The lineage that people see is the one that plans and locks go by."""
+    lineage = {key: set(asset.asset_deps[key]) for key, asset in assets.items()}
+
+    assert lineage == {
+        node.asset_key: {GRAPH[above].asset_key for above in node.reads} for node in GRAPH.values()
+    }
+
+
+def test_an_assets_code_version_is_its_stages_version(assets):
+    """A raised version must show in the web UI too."""
+    versions = {key: asset.code_versions_by_key[key] for key, asset in assets.items()}
+
+    assert versions == {node.asset_key: node.recipe(Settings()).version for node in GRAPH.values()}
+
+
+def test_every_pool_has_a_limit_in_the_settings(assets):
+    """A pool nobody knows of would run one step at a time and nobody could change it."""
+    assert {asset.op.pool for asset in assets.values()} <= set(PoolSettings.model_fields)
+
+
+def test_every_stage_has_options_and_every_step_an_executor():
+    """The settings cannot see the graph, so they name stages and steps themselves."""
+    assert set(StagesSettings.model_fields) == set(GRAPH)
+    assert set(ExecutorSettings.model_fields) == {"all", *STEPS}
+    assert {node.step for node in GRAPH.values()} == set(STEPS)
