@@ -15,6 +15,7 @@ from ingest_assets.cli.output import warn
 from ingest_assets.cli.planning import plan
 from ingest_assets.cli.status import status
 from ingest_assets.cli.up import up
+from ingest_assets.defs.graph import STEPS
 from ingest_assets.model.errors import ConfigError, IngestError
 
 _HELP = """Documents in, vectors out: doctags, chunks and embeddings as Parquet, through Dagster.
@@ -29,7 +30,7 @@ _RUNS = "Stages that are already current are skipped, so this costs only what ch
 ClickError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
 app = typer.Typer(help=_HELP, add_completion=False, pretty_exceptions_enable=False)
-app.command("all")(run_command("embeddings", f"Run every stage: documents to embeddings. {_RUNS}"))
+app.command("all")(run_command(STEPS[-1], f"Run every stage: documents to embeddings. {_RUNS}"))
 app.command("doctags")(run_command("doctags", f"Run up to doctags: read the documents. {_RUNS}"))
 app.command("chunk")(run_command("chunks", f"Run up to chunks: cut the documents. {_RUNS}"))
 app.command("embed")(run_command("embeddings", f"Run up to the embeddings: dense and lexical. {_RUNS}"))
