@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ingest_assets.backends import Kind, kind_of, workers_for
 from ingest_assets.backends.ray_cluster import import_ray, is_client
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.parity import require_parity
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import StageOptions
@@ -31,14 +32,31 @@ def execution_of(home: Home, stage: str, config: StageRunConfig) -> StageExecuti
     workers, reason = workers_for(options)
     if not home.settings.features.parallel and workers > 1:
         workers, reason = 1, "1: features.parallel is off"
-    return StageExecution(options, kind_of(options), workers, reason)
+    kind = kind_of(options)
+    if workers > 1:
+        require_parity(home, stage, kind, f"{workers} workers")
+    return StageExecution(options, kind, workers, reason)
 
 
 def refuse_early(home: Home, stages: Sequence[str], config: StageRunConfig) -> None:
     """Raise what a stage's execution would be refused for, before anything is started."""
     for stage in stages:
-        if kind_of(_options(home, stage, config)) == "ray":
+        options = _options(home, stage, config)
+        kind = kind_of(options)
+        if kind == "ray":
             import_ray()
+        workers = _workers_in_sight(home, options)
+        if workers != 1:
+            require_parity(home, stage, kind, f"{workers} workers" if workers else "several workers")
+
+
+def _workers_in_sight(home: Home, options: StageOptions) -> int | None:
+    """How many workers a stage will get; None where only the cluster can tell."""
+    if not home.settings.features.parallel:
+        return 1
+    if kind_of(options) != "ray":
+        return workers_for(options)[0]
+    return 1 if 1 in (options.workers, options.execution.max_workers) else options.workers or None
 
 
 def _options(home: Home, stage: str, config: StageRunConfig) -> StageOptions:

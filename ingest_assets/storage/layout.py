@@ -47,6 +47,27 @@ class Layout:
     def up_lock(self) -> Path:
         return self.state / "up.lock"
 
+    @property
+    def parity(self) -> Path:
+        """What `ingest validate` has proved, and the homes it tries things in."""
+        return self.state / "parity"
+
+    @property
+    def parity_record(self) -> Path:
+        return self.parity / "record.json"
+
+    @property
+    def parity_lock(self) -> Path:
+        return self.parity / "validate.lock"
+
+    @property
+    def parity_runs(self) -> Path:
+        return self.parity / "runs"
+
+    def parity_home(self, name: str) -> Path:
+        """A home of its own, with data and state, for one run that is compared with others."""
+        return self.parity_runs / name
+
     def asset_folder(self, asset: str) -> Path:
         return self.data / asset
 
