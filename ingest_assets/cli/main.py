@@ -15,6 +15,7 @@ from ingest_assets.cli.output import warn
 from ingest_assets.cli.planning import plan
 from ingest_assets.cli.status import status
 from ingest_assets.cli.up import up
+from ingest_assets.cli.validate import validate
 from ingest_assets.defs.graph import STEPS
 from ingest_assets.model.errors import ConfigError, IngestError
 
@@ -37,6 +38,7 @@ app.command("embed")(run_command("embeddings", f"Run up to the embeddings: dense
 app.command("plan")(plan)
 app.command("status")(status)
 app.command("inspect")(inspect)
+app.command("validate")(validate)
 app.command("doctor")(doctor)
 app.command("up")(up)
 app.command("demo")(demo)

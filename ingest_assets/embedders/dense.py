@@ -39,7 +39,7 @@ class TransformersEmbedder:
 
         transformers_logging.disable_progress_bar()
         self._torch = torch
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = "cuda" if has_cuda() else "cpu"
         self._tokenizer = load_tokenizer(model)
         self._model = AutoModel.from_pretrained(model.path, local_files_only=True).eval().to(self._device)
         self._batch_size = batch_size
@@ -77,6 +77,13 @@ class TransformersEmbedder:
             return hidden[:, 0]
         weights = mask.unsqueeze(-1).to(hidden.dtype)
         return (hidden * weights).sum(1) / weights.sum(1).clamp(min=1e-9)
+
+
+def has_cuda() -> bool:
+    """True when models run on a GPU here."""
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _pools_by_first_token(folder: Path) -> bool:

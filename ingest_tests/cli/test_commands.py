@@ -20,7 +20,19 @@ def done(tmp_path_factory) -> Command:
     return command
 
 
-COMMANDS = ["all", "doctags", "chunk", "embed", "plan", "status", "inspect", "doctor", "up", "demo"]
+COMMANDS = [
+    "all",
+    "doctags",
+    "chunk",
+    "embed",
+    "plan",
+    "status",
+    "inspect",
+    "validate",
+    "doctor",
+    "up",
+    "demo",
+]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

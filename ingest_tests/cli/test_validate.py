@@ -1,0 +1,199 @@
+"""`ingest validate` proves equal bytes, and names what differs."""
+
+import json
+import os
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ingest_assets.cli import validate as validating
+from ingest_assets.cli.variants import INLINE, Variant
+from ingest_assets.stages.embeddings import DenseStage
+from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.locks import FileLock
+from ingest_tests.conftest import Command
+
+THREADS = ("--only", "inline,threads", "--workers", "1,2")
+ASSETS = ["documents", "doctags", "chunks", "embeddings/dense", "embeddings/lexical"]
+
+
+@pytest.fixture
+def folder(notes: Path) -> Path:
+    """Three notes and a document that nobody can read."""
+    (notes / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
+    return notes
+
+
+def _flip_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bit of the first vector of one document, on threads and not inline."""
+    honest = DenseStage.rows
+
+    def rows(self: DenseStage, item, context) -> pa.Table:
+        table = honest(self, item, context)
+        if threading.current_thread() is threading.main_thread() or "varroa" not in item.item_id:
+            return table
+        vectors = np.stack(table["vector"].to_pylist()).astype(np.float32)
+        vectors.view(np.int32)[0, 5] ^= 1
+        column = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
+        return table.set_column(3, "vector", column).cast(table.schema)
+
+    monkeypatch.setattr(DenseStage, "rows", rows)
+
+
+def test_equal_bytes_are_proved_recorded_and_leave_nothing_behind(ingest: Command, folder: Path):
+    """Failures are compared too, and the home itself is not touched."""
+    left_over = Layout(ingest.home).parity_home("threads-2")
+    left_over.mkdir(parents=True)
+    (left_over / "half.parquet").write_bytes(b"an interrupted validation")
+    before = dict(os.environ)
+
+    result = ingest.json("validate", "--input", folder, *THREADS)
+
+    assert [(run["backend"], run["workers"], run["status"]) for run in result["runs"]] == [
+        ("inline", 1, "base"),
+        ("threads", 1, "equal"),
+        ("threads", 2, "equal"),
+    ]
+    assert {(run["done"], run["failed"]) for run in result["runs"]} == {(3, 1)}
+    assert result["runs"][0]["tables"] == result["runs"][2]["tables"]
+    assert [table.rpartition("/")[0] for table in result["runs"][0]["tables"]] == ASSETS
+    record = json.loads(Path(result["record"]).read_text())
+    assert record["workers"] == {"inline": [1], "threads": [1, 2]}
+    assert record["tables"] == result["runs"][0]["tables"]
+    assert (record["documents"], record["input"]) == (4, str(folder))
+    assert record["circumstances"]["configuration_hash"] == result["configuration_hash"]
+    assert sorted(path.name for path in Layout(ingest.home).parity.iterdir()) == [
+        "record.json",
+        "validate.lock",
+    ]
+    assert [path.name for path in ingest.home.iterdir()] == ["state"]
+    assert dict(os.environ) == before
+
+
+def test_one_bit_that_differs_is_named_and_disproves(
+    ingest: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Asset, batch, row and column; the tables are kept to look at, and no record remains."""
+    layout = Layout(ingest.home)
+    layout.parity.mkdir(parents=True)
+    layout.parity_record.write_text("{}")
+    _flip_on_threads(monkeypatch)
+
+    done = ingest("validate", "--input", folder, "--only", "threads", "--workers", "2", check=1)
+
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("threads 2: different: ")]
+    assert re.fullmatch(
+        r"threads 2: different: embeddings/dense \d{4}-\d\d-\d\d-0001: row 3, column vector\[5\]: "
+        r"\S+ expected, \S+ found",
+        line,
+    )
+    assert "1 of 1 runs differ from the inline run" in done.stdout
+    assert f"kept in {layout.parity_home('threads-2')}" in done.stderr
+    for name in ("inline-1", "threads-2"):
+        assert list((layout.parity_home(name) / "data/embeddings/dense").glob("*.parquet"))
+    assert not layout.parity_record.exists()
+
+
+def test_what_will_be_done_is_said_first_and_what_came_out_last(
+    ingest: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Ray that is not installed is in the table, and not among what was compared."""
+    chosen = [INLINE, Variant("threads", 2), Variant("ray", 2, is_installed=False)]
+    monkeypatch.setattr(validating, "choose_variants", lambda *_: chosen)
+
+    done = ingest("validate", "--input", folder)
+
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"4 documents of {folder}, with as many workers: inline 1; threads 2; ray 2.")
+    assert lines[1].startswith("That is 2 runs from documents to vectors, each from nothing, below ")
+    assert re.search(r"^ray +2 +0\.0 +0 +0 +not installed *$", done.stdout, flags=re.MULTILINE)
+    assert re.search(r"^threads +2 +\d+\.\d +3 +1 +equal *$", done.stdout, flags=re.MULTILINE)
+    assert lines[-1].startswith("All 2 runs gave the same 5 tables, byte for byte; ray is not installed and ")
+
+
+def test_a_run_that_stops_is_no_proof(ingest: Command, folder: Path):
+    """Where the inline run is not complete there is nothing to compare with."""
+    done = ingest("validate", "--input", folder, *THREADS, check=1, INGEST_STAGES__DOCTAGS__ERROR_BUDGET="0")
+
+    assert "inline 1: not complete: batch " in done.stderr
+    assert done.stdout.splitlines()[-1] == (
+        "The inline run is not complete, so there is nothing to compare with."
+    )
+    assert not Layout(ingest.home).parity_record.exists()
+
+
+def test_documents_that_all_fail_prove_nothing(ingest: Command, tmp_path: Path):
+    """Equal failures are equal, but nobody's rows were compared."""
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
+
+    done = ingest("validate", "--input", folder, "--only", "threads", "--workers", "2", check=1)
+
+    assert done.stdout.splitlines()[-1] == "No document could be done, so nothing is proved."
+    assert not Layout(ingest.home).parity_record.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("--only", "cluster"), "--only: no such backend: cluster"),
+        (("--workers", "none"), "--workers: should be numbers from 1 to 256"),
+        (("--input", "nowhere"), "nowhere: does not exist"),
+    ],
+)
+def test_wrong_usage_is_refused_before_anything_is_made(ingest: Command, arguments, fault: str):
+    """In one line."""
+    done = ingest("validate", *arguments, check=2)
+
+    assert fault in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert list(ingest.home.iterdir()) == []
+
+
+def test_a_folder_without_documents_is_refused(ingest: Command, tmp_path: Path):
+    """A record of nothing would be worse than none."""
+    (tmp_path / "empty").mkdir()
+
+    done = ingest("validate", "--input", tmp_path / "empty", check=2)
+
+    assert "no document is here; give a folder with documents." in done.stderr
+
+
+def test_two_validations_of_one_home_do_not_mix(ingest: Command, folder: Path):
+    """They would compare each other's tables."""
+    lock = FileLock(Layout(ingest.home).parity_lock)
+    lock.acquire()
+
+    done = ingest("validate", "--input", folder, *THREADS, check=1)
+    lock.release()
+
+    assert "another `ingest validate` is running here" in done.stderr
+
+
+def test_a_home_inside_the_folder_is_not_taken_for_documents(notes: Path):
+    """`--input .` in a project that is its own home."""
+    command = Command(notes)
+    (notes / "data" / "chunks").mkdir(parents=True)
+    (notes / "data" / "chunks" / "old.md").write_text("# Not a document")
+
+    done = command.json("validate", "--input", notes, "--only", "threads", "--workers", "1")
+
+    assert done["documents"] == 3
+
+
+def test_code_that_changes_during_the_runs_proves_nothing(
+    ingest: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Worker processes would have read the new sources, the command the old ones."""
+    monkeypatch.setattr(validating, "code_version_on_disk", lambda: "0.1.0+other")
+    monkeypatch.setattr(validating, "choose_variants", lambda *_: [INLINE])
+
+    result = ingest.json("validate", "--input", folder, check=1)
+
+    assert result["objection"].startswith("The code changed on disk during the runs")
+    assert not Layout(ingest.home).parity_record.exists()

@@ -1,0 +1,149 @@
+"""Which ways of running are compared, and what each means for the stages."""
+
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.backends import kind_of
+from ingest_assets.cli import variants
+from ingest_assets.cli.variants import INLINE, Variant, choose_variants, settings_of
+from ingest_assets.config import read_settings, settings_from_json, settings_to_json
+from ingest_assets.defs.home import Home
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.storage.layout import Layout
+
+SMALL = "[stages]\ndoctags.workers = 2\nchunks.workers = 1\ndense.workers = 1\n"
+
+
+@pytest.fixture(autouse=True)
+def _no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "has_cuda", lambda: False)
+    monkeypatch.setattr(variants, "has_ray", lambda: True)
+
+
+def home_with(folder: Path, toml: str = SMALL) -> Home:
+    """A home with these settings."""
+    (folder / "ingest.toml").write_text(toml, encoding="utf-8")
+    return Home(Layout(folder), read_settings(folder))
+
+
+def run_by(home: Home, variant: Variant) -> Home:
+    """The home as a variant runs it, after its settings went through JSON."""
+    return Home(home.layout, settings_from_json(settings_to_json(settings_of(home, variant))))
+
+
+def names(chosen: list[Variant]) -> list[str]:
+    """Their names, in order."""
+    return [variant.name for variant in chosen]
+
+
+def test_by_default_every_backend_runs_with_one_two_and_more_workers(tmp_path: Path) -> None:
+    """Inline first: the others are compared with it."""
+    assert names(choose_variants(home_with(tmp_path), None, None)) == [
+        "inline-1",
+        "threads-1",
+        "threads-2",
+        "threads-4",
+        "processes-1",
+        "processes-2",
+        "processes-4",
+        "ray-1",
+        "ray-2",
+    ]
+
+
+def test_the_number_that_the_home_would_choose_is_added(tmp_path: Path) -> None:
+    """What is proved should be what will run."""
+    home = home_with(tmp_path, SMALL.replace("chunks.workers = 1", "chunks.workers = 7"))
+
+    assert names(choose_variants(home, "processes", None))[1:] == [
+        "processes-1",
+        "processes-2",
+        "processes-4",
+        "processes-7",
+    ]
+
+
+def test_numbers_that_are_given_are_the_only_ones(tmp_path: Path) -> None:
+    """On Ray too, and inline stays one."""
+    chosen = choose_variants(home_with(tmp_path), "ray, threads", "3,1")
+
+    assert names(chosen) == ["inline-1", "threads-1", "threads-3", "ray-1", "ray-3"]
+
+
+def test_ray_is_listed_where_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not compared must not look as if it was."""
+    monkeypatch.setattr(variants, "has_ray", lambda: False)
+
+    chosen = choose_variants(home_with(tmp_path), None, None)
+
+    assert [variant.name for variant in chosen if not variant.is_installed] == ["ray-1", "ray-2"]
+
+
+@pytest.mark.parametrize(
+    ("only", "workers", "line"),
+    [
+        ("thread", None, "--only: no such backend: thread; known are inline, threads, processes, ray."),
+        ("inline", None, "--only: inline is what the others are compared with"),
+        (None, "1,0", "--workers: should be numbers from 1 to 256, as in 1,2,4; got '1,0'."),
+        (None, "two", "--workers: should be numbers"),
+        (None, "", "--workers: should be numbers"),
+        (None, "257", "--workers: should be numbers"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(
+    tmp_path: Path, only: str | None, workers: str | None, line: str
+) -> None:
+    """One line that says what was expected."""
+    with pytest.raises(ConfigError) as raised:
+        choose_variants(home_with(tmp_path), only, workers)
+
+    assert str(raised.value).startswith(line)
+
+
+@pytest.mark.parametrize("kind", ["inline", "threads", "processes", "ray"])
+def test_every_stage_runs_as_the_variant_says(tmp_path: Path, kind: str) -> None:
+    """Whatever the home's own settings ask of a stage, its cap included."""
+    toml = (
+        "[execution]\nrun_on = 'processes'\nmax_workers = 1\n"
+        "[stages.doctags]\nworkers = 9\n[stages.doctags.execution]\nbackend = 'ray'\nnum_cpus = 3\n"
+        "[features]\nparallel = false\nrequire_parity = true\n"
+    )
+    home = run_by(home_with(tmp_path, toml), Variant(kind, 1 if kind == "inline" else 3))
+
+    options = {stage: home.options(stage) for stage in home.stages}
+    assert {kind_of(each) for each in options.values()} == {kind}
+    assert {each.workers for each in options.values()} == {1 if kind == "inline" else 3}
+    assert {each.execution.max_workers for each in options.values()} == {0}
+    assert (options["doctags"].execution.num_cpus, options["chunks"].execution.num_cpus) == (3, None)
+    assert (home.settings.features.parallel, home.settings.features.require_parity) == (True, False)
+
+
+def test_a_gpu_stage_stays_on_threads_where_there_is_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several processes would each load the model onto it; the table says so."""
+    monkeypatch.setattr(variants, "has_cuda", lambda: True)
+    home = home_with(tmp_path)
+
+    chosen = choose_variants(home, "processes", "2")
+    ran = run_by(home, chosen[1])
+
+    assert [variant.note for variant in chosen] == ["", "gpu stages on threads"]
+    assert kind_of(ran.options("dense")) == "threads"
+    assert kind_of(ran.options("doctags")) == "processes"
+
+
+def test_the_rows_are_decided_by_the_homes_own_settings(tmp_path: Path) -> None:
+    """Retries, limits and sizes stay; watched folders do not, for the documents are given."""
+    toml = (
+        "[chunks]\nmax_tokens = 99\n[batches]\nmax_documents = 3\n[stages.doctags]\nretries = 4\n"
+        "[sources.a]\npath = 'x'\n[embeddings.dense]\nmodel = 'models/mine'\n"
+    )
+    home = home_with(tmp_path, toml)
+
+    ran = settings_of(home, INLINE)
+
+    assert (ran.chunks.max_tokens, ran.batches.max_documents, ran.stages.doctags.retries) == (99, 3, 4)
+    assert ran.sources == {}
+    assert ran.embeddings.dense.model == str(tmp_path / "models" / "mine")
