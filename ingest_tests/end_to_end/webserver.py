@@ -30,6 +30,13 @@ LAUNCH = """mutation($job: String!, $batch: String!, $assets: [AssetKeyInput!]!)
     __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
     ... on RunConfigValidationInvalid { errors { message } } } }"""
 
+TERMINATE = """mutation($id: String!) { terminateRun(runId: $id) {
+  __typename ... on TerminateRunFailure { message } ... on PythonError { message } } }"""
+
+TICKS = """{ sensorOrError(sensorSelector: { repositoryLocationName: "ingest_assets.definitions",
+  repositoryName: "__repository__", sensorName: "watched_folders" }) {
+  ... on Sensor { sensorState { ticks { status } } } } }"""
+
 BACKFILL = """mutation($assets: [AssetKeyInput!]!, $batches: [String!]!) {
   launchPartitionBackfill(backfillParams: { assetSelection: $assets, partitionNames: $batches }) {
     __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
@@ -69,7 +76,7 @@ class Web:
         assert "errors" not in parsed, parsed["errors"]
         return parsed["data"]
 
-    def wait_for(self, condition: Callable[[], Any], seconds: float = 180) -> Any:
+    def wait_for(self, condition: Callable[[], Any], seconds: float = 180, every_s: float = 1.0) -> Any:
         """Ask again until the answer is true; the server must stay alive meanwhile."""
         deadline = time.monotonic() + seconds
         while True:
@@ -80,14 +87,26 @@ class Web:
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 pass  # not listening yet
             assert time.monotonic() < deadline, "what the test waits for did not happen"
-            time.sleep(1)
+            time.sleep(every_s)
 
     def launch(self, job: str, batch: str, assets: list[list[str]]) -> str:
         """Launch a run as the UI does and wait for its end; gives its final status."""
+        return self.final_status(self.start_run(job, batch, assets))
+
+    def start_run(self, job: str, batch: str, assets: list[list[str]]) -> str:
+        """Launch a run as the UI does; gives its id."""
         keys = [{"path": path} for path in assets]
         answer = self.ask(LAUNCH, job=job, batch=batch, assets=keys)["launchRun"]
         assert answer["__typename"] == "LaunchRunSuccess", answer
-        run_id = answer["run"]["runId"]
+        return answer["run"]["runId"]
+
+    def terminate(self, run_id: str) -> None:
+        """What the UI's button does."""
+        answer = self.ask(TERMINATE, id=run_id)["terminateRun"]
+        assert answer["__typename"] == "TerminateRunSuccess", answer
+
+    def final_status(self, run_id: str) -> str:
+        """Wait for a run's end; gives its status."""
         final = {"SUCCESS", "FAILURE", "CANCELED"}
         return self.wait_for(lambda: (s := self.ask(RUN, id=run_id)["runOrError"]["status"]) in final and s)
 
