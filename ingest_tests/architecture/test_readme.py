@@ -63,24 +63,26 @@ def test_every_ingest_command_exists():
 
 
 def test_the_settings_shown_are_accepted(tmp_path: Path):
-    """A settings file that is refused is a bad first impression."""
-    (block,) = _blocks("toml")
-    (tmp_path / "ingest.toml").write_text(block)
+    """A settings file that is refused is a bad first impression; the blocks fit into one file."""
+    shown = "\n".join(_blocks("toml"))
+    (tmp_path / "ingest.toml").write_text(shown)
 
     settings = read_settings(tmp_path)
 
-    assert settings.chunks.max_tokens == tomllib.loads(block)["chunks"]["max_tokens"]
+    assert settings.chunks.max_tokens == tomllib.loads(shown)["chunks"]["max_tokens"]
+    assert settings.stages.doctags.execution.num_cpus == 2
+    assert settings.features.require_parity
 
 
 def test_every_path_in_the_layout_exists():
-    """And the picture."""
+    """And the picture, and the guide."""
     (layout,) = re.findall(r"```\n(ingest_assets/\n.*?)```", README, flags=re.DOTALL)
     top = ""
     for line in layout.splitlines():
         name = line.split()[0]
         top = name if not line.startswith(" ") else top
         assert (PROJECT / (name if not line.startswith(" ") else top + name)).exists(), name
-    assert all((PROJECT / path).is_file() for path in re.findall(r"!\[.*?\]\((.*?)\)", README))
+    assert all((PROJECT / path).is_file() for path in re.findall(r"\]\((?!http)(.*?)\)", README))
 
 
 @pytest.mark.parametrize("spec", [node.table for node in GRAPH.values()], ids=lambda spec: spec.asset)
