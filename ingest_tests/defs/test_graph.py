@@ -31,6 +31,7 @@ def test_a_recipe_bears_its_stages_name_and_fills_its_table():
     assert {stage: recipe.spec for stage, recipe in recipes.items()} == {
         stage: node.table for stage, node in GRAPH.items()
     }
+    assert len({node.table.asset for node in GRAPH.values()}) == len(GRAPH)
 
 
 def test_a_table_says_of_each_row_which_document_it_is_of():
