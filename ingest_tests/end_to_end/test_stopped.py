@@ -74,6 +74,7 @@ def _later(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [result["stages"][stage] for stage in ("chunks", "dense", "lexical")]
 
 
+@pytest.mark.slow
 def test_a_run_with_a_larger_budget_computes_only_what_is_missing(ingest: Command, mixed: Path, new_home):
     """Nothing that was finished is read again, and no byte differs from a run without a budget."""
     ingest("all", "--input", mixed, "--error-budget", 0, "--workers", 1, check=1)
