@@ -37,7 +37,8 @@ def run_stage(
 
     A failed item is data. Only an interrupt (any `BaseException` raised in the caller's thread) and a plan
     that raises come out as exceptions, after the running items had their grace time, the manifest was
-    completed and `after_stage` was called; a second interrupt ends the grace time. The backend is used up: it is closed on every way out, except by a dry run.
+    completed and `after_stage` was called; a second interrupt ends the grace time. The backend is used up:
+    it is closed on every way out, except by a dry run.
 
     Time limits: a process is killed; a thread cannot be, so its item is abandoned, its late result is thrown
     away, and a stage with too many abandoned threads is cancelled.
