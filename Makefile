@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup setup-dev demo test lint bench ui clean
+.PHONY: help setup setup-dev demo test test-slow lint bench ui clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -36,8 +36,11 @@ demo: setup ## Ingest the shipped samples and print what came out
 ui: setup ## Open the web UI on this project's home (http://127.0.0.1:3000)
 	$(BIN)/ingest up
 
-test: setup-dev ## Run all tests
-	$(BIN)/python -m pytest
+test: setup-dev ## Run the tests, but for the slow ones
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: setup-dev ## Run the slow tests: servers, terminals, Ray clusters, the whole graph many times
+	$(BIN)/python -m pytest -m slow
 
 lint: setup-dev ## Lint and type-check
 	$(BIN)/ruff check .
