@@ -1,16 +1,16 @@
 """The catalogue of every document: what it is, where it lives, when it was seen and when it went."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import sqlalchemy as sa
 
 from ingest_assets.intake import schema
+from ingest_assets.intake.database import Database
 from ingest_assets.intake.schema import batches, documents, scan_problems, sources
-from ingest_assets.model.errors import IngestError
 
 Origin = Literal["command", "settings"]
 
@@ -46,44 +46,36 @@ _COLUMNS = [documents.c[name] for name in Document.__dataclass_fields__]
 
 
 class Ledger:
-    """SQLite in WAL mode: readers never wait for the writer, and a killed writer leaves no half change.
+    """Readers never wait for the writer, and a killed writer leaves no half change.
 
-    Without a path it is empty and in memory, for commands that must not leave a trace.
+    A path is a SQLite file, a string the URL of a PostgreSQL database. Without either it is empty and in
+    memory, for commands that must not leave a trace.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        url = sa.URL.create("sqlite", database=None if path is None else str(path))
-        self._engine = sa.create_engine(url, connect_args={"timeout": 60})
-        sa.event.listen(self._engine, "connect", _configure)
-        try:
-            self._open(str(path))
-        except sa.exc.DatabaseError as error:
-            raise IngestError(f"{path}: cannot be used as the ledger ({error.orig}); restore it.") from None
+    def __init__(self, where: Path | str | None) -> None:
+        self.database = Database(where)
+        with self.database.explained():
+            self._open()
 
-    def _open(self, where: str) -> None:
-        with self._engine.connect() as connection:
+    def _open(self) -> None:
+        with self.database.connect() as connection:
             version = schema.version_of(connection)
-        schema.require_known(version, where)
-        if version is None:
+        schema.require_known(version, self.database.where)
+        if version != schema.LEDGER_VERSION:
             with self.begin() as connection:
-                schema.prepare(connection)
+                schema.prepare(connection, self.database.where)
 
     def close(self) -> None:
         """Close the connections."""
-        self._engine.dispose()
+        self.database.close()
 
-    @contextlib.contextmanager
-    def begin(self) -> Iterator[sa.Connection]:
-        """A transaction that holds the write lock from its start: read, decide and write as one step."""
-        with self._engine.begin() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            yield connection
+    def begin(self) -> contextlib.AbstractContextManager[sa.Connection]:
+        """A transaction of which there is one at a time: read, decide and write as one step."""
+        return self.database.begin("ledger")
 
     def sources(self) -> list[Source]:
         """Known folders by name."""
-        with self._engine.connect() as connection:
+        with self.database.connect() as connection:
             rows = connection.execute(sa.select(sources).order_by(sources.c.name))
             return [Source(row.name, Path(row.path), row.origin) for row in rows]
 
@@ -115,24 +107,24 @@ class Ledger:
 
     def documents(self, *, batch: str | None = None, source: str | None = None) -> list[Document]:
         """Documents in intake order, deleted ones included."""
-        with self._engine.connect() as connection:
+        with self.database.connect() as connection:
             return read_documents(connection, batch=batch, source=source)
 
     def document(self, doc_id: str) -> Document | None:
         """One document by id."""
-        with self._engine.connect() as connection:
+        with self.database.connect() as connection:
             row = connection.execute(sa.select(*_COLUMNS).where(documents.c.doc_id == doc_id)).first()
             return None if row is None else Document(*row)
 
     def batches(self) -> dict[str, int]:
         """Every batch with its revision: a number that grows whenever one of its documents changes."""
-        with self._engine.connect() as connection:
+        with self.database.connect() as connection:
             rows = connection.execute(sa.select(batches.c.key, batches.c.revision).order_by(batches.c.key))
             return {row.key: row.revision for row in rows}
 
     def complete_mark(self, batch: str) -> str | None:
         """For which state of the world a batch was found complete."""
-        with self._engine.connect() as connection:
+        with self.database.connect() as connection:
             return connection.scalar(sa.select(batches.c.complete_mark).where(batches.c.key == batch))
 
     def set_complete_mark(self, batch: str, mark: str) -> None:
@@ -142,7 +134,7 @@ class Ledger:
 
     def problems(self) -> list[tuple[str, str, str]]:
         """What the last scan could not take in: source, path, reason."""
-        with self._engine.connect() as connection:
+        with self.database.connect() as connection:
             rows = connection.execute(
                 sa.select(scan_problems).order_by(scan_problems.c.source, scan_problems.c.path)
             )
@@ -181,11 +173,3 @@ def replace_problems(connection: sa.Connection, source: str, found: Sequence[tup
     connection.execute(scan_problems.delete().where(scan_problems.c.source == source))
     for path, reason in dict(found).items():
         connection.execute(scan_problems.insert().values(source=source, path=path, reason=reason))
-
-
-def _configure(connection: Any, _record: Any) -> None:
-    connection.isolation_level = (
-        None  # transactions begin where `Ledger.begin` says, not where sqlite3 guesses
-    )
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")

@@ -1,10 +1,12 @@
 """The ledger's tables, versioned so that a later release can upgrade them in place."""
 
+from collections.abc import Callable, Mapping
+
 import sqlalchemy as sa
 
 from ingest_assets.model.errors import IngestError
 
-LEDGER_VERSION = 1
+LEDGER_VERSION = 2
 
 metadata = sa.MetaData()
 
@@ -59,6 +61,65 @@ scan_problems = sa.Table(
 )
 
 
+# SQLite numbers rows by itself only in a column of type INTEGER.
+_Number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+
+def _index_of_some(name: str, condition: str, *columns: str) -> sa.Index:
+    """A partial index: its size follows the rows that meet the condition, not all that ever were."""
+    return sa.Index(name, *columns, sqlite_where=sa.text(condition), postgresql_where=sa.text(condition))
+
+
+artifacts = sa.Table(
+    "artifacts",
+    metadata,
+    sa.Column("seq", _Number, primary_key=True, autoincrement=True),
+    sa.Column("artifact_id", sa.Text, nullable=False, unique=True),
+    sa.Column("url", sa.Text),
+    sa.Column("path", sa.Text),
+    sa.Column("resolver", sa.String(64), nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("lane", sa.Text, sa.Computed("resolver || ' ' || host", persisted=True)),
+    sa.Column("meta", sa.Text, nullable=False),
+    sa.Column("batch", sa.String(32)),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("max_attempts", sa.Integer),
+    sa.Column("not_before", sa.Float, nullable=False),
+    sa.Column("lease_token", sa.String(64), unique=True),
+    sa.Column("leased_by", sa.Text),
+    sa.Column("leased_at", sa.Float),
+    sa.Column("lease_expires", sa.Float),
+    sa.Column("last_error", sa.Text),
+    sa.Column("error_category", sa.String(16)),
+    sa.Column("duplicate_of", sa.Text),
+    sa.Column("detail", sa.Text),
+    sa.Column("content_hash", sa.String(64)),
+    sa.Column("etag", sa.Text),
+    sa.Column("last_modified", sa.Text),
+    sa.Column("enqueued_at", sa.Float, nullable=False),
+    sa.Column("finished_at", sa.Float),
+    _index_of_some("artifacts_in_line", "state = 'queued'", "not_before", "seq"),
+    _index_of_some("artifacts_by_lane", "state = 'queued'", "lane", "not_before", "seq"),
+    _index_of_some("artifacts_leased", "state = 'in_progress'", "lease_expires"),
+    _index_of_some("artifacts_failed", "state = 'error'", "seq"),
+    _index_of_some("artifacts_without_batch", "batch IS NULL", "seq"),
+    sa.Index("artifacts_by_batch", "batch", "seq"),
+    # A number is never given again, also after the highest row is gone.
+    sqlite_autoincrement=True,
+)
+
+quotas = sa.Table(
+    "quotas",
+    metadata,
+    sa.Column("api", sa.String(64), primary_key=True),
+    sa.Column("tokens", sa.Float, nullable=False),
+    sa.Column("filled_at", sa.Float, nullable=False),
+    sa.Column("consumed", sa.BigInteger, nullable=False),
+    sa.Column("throttled", sa.BigInteger, nullable=False),
+)
+
+
 def version_of(connection: sa.Connection) -> int | None:
     """The stored version, or None where there is no ledger yet."""
     if not sa.inspect(connection).has_table(meta.name):
@@ -67,17 +128,35 @@ def version_of(connection: sa.Connection) -> int | None:
     return None if stored is None else int(stored)
 
 
-def prepare(connection: sa.Connection) -> None:
-    """Make the tables on first use; call it in a transaction that holds the write lock."""
-    metadata.create_all(connection)
-    if version_of(connection) is None:
+def prepare(connection: sa.Connection, where: str) -> None:
+    """Make the tables, or bring them up to this release; call it in a transaction that holds the write lock.
+
+    Looks at the version again: another process may have done all of it while this one waited.
+    """
+    version = version_of(connection)
+    require_known(version, where)
+    if version is None:
+        metadata.create_all(connection)
         connection.execute(meta.insert().values(key="ledger_version", value=str(LEDGER_VERSION)))
+        return
+    for step in range(version, LEDGER_VERSION):
+        _UPGRADES[step](connection)
+    row = meta.c.key == "ledger_version"
+    connection.execute(meta.update().where(row).values(value=str(LEDGER_VERSION)))
 
 
 def require_known(version: int | None, where: str) -> None:
     """Refuse a ledger of a version this code does not know."""
-    if version is not None and version != LEDGER_VERSION:
+    if version is not None and version not in (*_UPGRADES, LEDGER_VERSION):
         raise IngestError(
             f"The ledger {where} has schema version {version}; this release knows {LEDGER_VERSION}. "
             "Use the release that made it."
         )
+
+
+def _add_queue(connection: sa.Connection) -> None:
+    """Version 2 has the queue and the quotas. Who changes these tables keeps a copy of them here."""
+    metadata.create_all(connection, tables=[artifacts, quotas])
+
+
+_UPGRADES: Mapping[int, Callable[[sa.Connection], None]] = {1: _add_queue}

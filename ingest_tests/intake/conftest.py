@@ -16,19 +16,19 @@ from ingest_assets.intake.folders import Exclusions
 from ingest_assets.intake.ledger import Document, Ledger, Source
 from ingest_assets.intake.scan import ScanLimits, ScanReport, scan_source
 from ingest_assets.model.options import BatchLimits
+from ingest_tests.intake.postgres import NOBODY, Postgres, running_postgres
 
 NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC
-NOBODY = 65534
 
 
 class Watched:
     """A folder called `docs`, its ledger, and scans at the time `now`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, ledger: Path | str | None = None) -> None:
         self.folder = root / "docs"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.ledger_path = root / "state" / "ledger.sqlite"
-        self.ledger = Ledger(self.ledger_path)
+        self.ledger_is_at = ledger or root / "state" / "ledger.sqlite"
+        self.ledger = Ledger(self.ledger_is_at)
         self.now = NOW
         self._writes = 0
 
@@ -71,10 +71,25 @@ class Watched:
             return float(connection.scalar(query))
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server for all tests that ask for one."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def ledger_is_at(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a new ledger can be made: one contract for both databases."""
+    if request.param == "sqlite":
+        return tmp_path / "state" / "ledger.sqlite"
+    return request.getfixturevalue("postgres").fresh_url()
+
+
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
+def watched(tmp_path: Path, ledger_is_at: Path | str) -> Iterator[Watched]:
     """An empty watched folder and a new ledger."""
-    watched = Watched(tmp_path)
+    watched = Watched(tmp_path, ledger_is_at)
     yield watched
     watched.ledger.close()
 

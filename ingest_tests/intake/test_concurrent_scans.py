@@ -15,13 +15,14 @@ from ingest_assets.intake.scan import ScanLimits
 from ingest_assets.model.options import BatchLimits
 print("ready", flush=True)
 sys.stdin.readline()
-ledger = Ledger(Path(sys.argv[1]))
+where = sys.argv[1]
+ledger = Ledger(where if "://" in where else Path(where))
 limits = ScanLimits(BatchLimits(max_documents=7))
 print(watch.scan(ledger, [watch.WatchedFolder("docs", Path(sys.argv[2]))], limits).new)
 """
 
 
-def scan_at_once(ledger: Path, folder: Path, processes: int) -> list[int]:
+def scan_at_once(ledger: Path | str, folder: Path, processes: int) -> list[int]:
     """How many files each of several real processes took for new."""
     command = [sys.executable, "-c", SCANNER, str(ledger), str(folder)]
     started = [
@@ -42,16 +43,16 @@ def scan_at_once(ledger: Path, folder: Path, processes: int) -> list[int]:
             process.kill()
 
 
-def test_two_first_scans_at_once_take_every_file_in_once(tmp_path: Path) -> None:
+def test_two_first_scans_at_once_take_every_file_in_once(tmp_path: Path, ledger_is_at: Path | str) -> None:
     """The ledger itself is new, too: both make it."""
     folder = tmp_path / "docs"
     folder.mkdir()
     for number in range(30):
         (folder / f"{number:02}.md").write_text(str(number))
 
-    new = scan_at_once(tmp_path / "state" / "ledger.sqlite", folder, 3)
+    new = scan_at_once(ledger_is_at, folder, 3)
 
-    watched = Watched(tmp_path)
+    watched = Watched(tmp_path, ledger_is_at)
     documents = watched.ledger.documents()
     assert sum(new) == 30
     assert [document.seq for document in documents] == list(range(1, 31))

@@ -85,7 +85,7 @@ def test_what_was_written_is_there_after_reopening(watched: Watched) -> None:
     watched.scan()
     watched.ledger.put_source(Source("docs", watched.folder), NOW)
 
-    again = Ledger(watched.ledger_path)
+    again = Ledger(watched.ledger_is_at)
 
     assert again.documents() == watched.ledger.documents()
     assert again.batches() == watched.ledger.batches() == {"2024-05-01-0001": 1}

@@ -1,0 +1,102 @@
+"""The ledger's database: a SQLite file in WAL mode, or PostgreSQL by URL, behind the same transactions."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from ingest_assets.model.errors import ConfigError, IngestError
+
+Lock = Literal["ledger", "enqueue", "lease"]
+
+_POSTGRES = "postgresql+psycopg"
+_SPELLINGS = {"postgres", "postgresql", _POSTGRES}
+_WAIT_FOR_WRITER_SECONDS = 60
+# Advisory locks are numbers that all users of a database share: the first says whose, the second what for.
+_LOCK_SPACE = 0x1A6E57
+_LOCKS: dict[Lock, int] = {"ledger": 1, "enqueue": 2, "lease": 3}
+
+
+class Database:
+    """Connections and transactions. A path is a SQLite file, a string a URL, None an empty one in memory."""
+
+    def __init__(self, where: Path | str | None) -> None:
+        url = _postgres_url(where) if isinstance(where, str) else _sqlite_url(where)
+        self.where = url.render_as_string(hide_password=True) if isinstance(where, str) else str(where)
+        self.is_postgres = isinstance(where, str)
+        self._engine = _postgres_engine(url) if self.is_postgres else _sqlite_engine(url)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    @contextlib.contextmanager
+    def connect(self) -> Iterator[sa.Connection]:
+        """A connection for reading."""
+        with self._engine.connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def begin(self, lock: Lock | None = None) -> Iterator[sa.Connection]:
+        """A transaction for writing; with a lock, nobody else is inside one with the same lock.
+
+        SQLite has one writer at a time whatever the lock. On PostgreSQL, writers without a lock rely on the
+        locks of the rows they change.
+        """
+        with self._engine.begin() as connection:
+            if not self.is_postgres:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            elif lock is not None:
+                # A statement of its own: what follows sees all that the last holder committed.
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_SPACE, _LOCKS[lock])))
+            yield connection
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn what the database says about itself into one line for the user."""
+        advice = "check its address and that the server runs" if self.is_postgres else "restore it"
+        try:
+            yield
+        except sa.exc.DatabaseError as error:
+            reason = " ".join(str(error.orig).split())
+            raise IngestError(f"{self.where}: cannot be used as the ledger ({reason}); {advice}.") from None
+
+
+def _sqlite_url(path: Path | None) -> sa.URL:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return sa.URL.create("sqlite", database=None if path is None else str(path))
+
+
+def _postgres_url(text: str) -> sa.URL:
+    try:
+        url = sa.make_url(text)
+    except sa.exc.ArgumentError:
+        raise ConfigError("ledger: not a URL; give postgresql://USER:PASSWORD@HOST/DATABASE.") from None
+    if url.drivername not in _SPELLINGS:
+        raise ConfigError(f"ledger: {url.drivername!r} is not supported; give a postgresql:// URL.")
+    return url.set(drivername=_POSTGRES)
+
+
+def _sqlite_engine(url: sa.URL) -> sa.Engine:
+    engine = sa.create_engine(url, connect_args={"timeout": _WAIT_FOR_WRITER_SECONDS})
+    sa.event.listen(engine, "connect", _configure_sqlite)
+    return engine
+
+
+def _postgres_engine(url: sa.URL) -> sa.Engine:
+    try:
+        return sa.create_engine(url, pool_pre_ping=True)
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "ledger: PostgreSQL needs the driver psycopg; install it: pip install 'ingest-assets[postgres]'."
+        ) from None
+
+
+def _configure_sqlite(connection: Any, _record: Any) -> None:
+    # Transactions begin where `Database.begin` says, not where sqlite3 guesses.
+    connection.isolation_level = None
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")

@@ -1,0 +1,130 @@
+"""A ledger of an older release is brought up to this one where it is, with all it knows."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from ingest_assets.intake import schema
+from ingest_assets.intake.database import Database
+from ingest_assets.intake.ledger import Document, Ledger, Source
+from ingest_assets.model.errors import IngestError
+
+# The statements of version 1, as that release gave them to SQLite; PostgreSQL takes them, too.
+VERSION_1 = """
+CREATE TABLE meta (key VARCHAR(64) NOT NULL, value VARCHAR(256) NOT NULL, PRIMARY KEY (key));
+CREATE TABLE sources (name VARCHAR(64) NOT NULL, path TEXT NOT NULL, origin VARCHAR(16) NOT NULL,
+  first_seen FLOAT NOT NULL, PRIMARY KEY (name));
+CREATE TABLE documents (doc_id TEXT NOT NULL, source VARCHAR(64) NOT NULL, path TEXT NOT NULL,
+  content_hash VARCHAR(64) NOT NULL, size_bytes BIGINT NOT NULL, mtime_ns BIGINT NOT NULL,
+  batch VARCHAR(32) NOT NULL, seq BIGINT NOT NULL, first_seen FLOAT NOT NULL, last_seen FLOAT NOT NULL,
+  deleted_at FLOAT, PRIMARY KEY (doc_id), UNIQUE (seq));
+CREATE INDEX documents_by_batch ON documents (batch, seq);
+CREATE INDEX documents_by_source ON documents (source);
+CREATE TABLE batches (key VARCHAR(32) NOT NULL, revision BIGINT NOT NULL, complete_mark VARCHAR(64),
+  PRIMARY KEY (key));
+CREATE INDEX ix_batches_revision ON batches (revision);
+CREATE TABLE scan_problems (source VARCHAR(64) NOT NULL, path TEXT NOT NULL, reason TEXT NOT NULL,
+  PRIMARY KEY (source, path));
+INSERT INTO meta VALUES ('ledger_version', '1');
+INSERT INTO sources VALUES ('docs', '/docs', 'settings', 1.5);
+INSERT INTO documents VALUES ('docs:a.md', 'docs', 'a.md', 'aa', 5, 1714560000000000001, '2024-05-01-0001',
+  1, 1.5, 2.5, NULL);
+INSERT INTO documents VALUES ('docs:b.md', 'docs', 'b.md', 'bb', 6, 7, '2024-05-01-0001', 2, 1.5, 2.5, 3.5);
+INSERT INTO batches VALUES ('2024-05-01-0001', 4, 'mark');
+INSERT INTO scan_problems VALUES ('docs', 'c.md', 'cannot be read');
+"""
+
+OPENER = """
+import sys
+from pathlib import Path
+from ingest_assets.intake.ledger import Ledger
+print("ready", flush=True)
+sys.stdin.readline()
+where = sys.argv[1]
+print(len(Ledger(where if "://" in where else Path(where)).documents()))
+"""
+
+
+@pytest.fixture
+def version_1(ledger_is_at: Path | str) -> Path | str:
+    """A database as version 1 left it, with two documents."""
+    database = Database(ledger_is_at)
+    with database.begin() as connection:
+        for statement in filter(None, map(str.strip, VERSION_1.split(";"))):
+            connection.exec_driver_sql(statement)
+    database.close()
+    return ledger_is_at
+
+
+def test_version_1_is_upgraded_with_all_it_knows(version_1: Path | str) -> None:
+    """Documents, batches, marks, sources and problems stay; the queue is there and empty."""
+    ledger = Ledger(version_1)
+
+    assert ledger.sources() == [Source("docs", Path("/docs"), "settings")]
+    assert ledger.documents() == [
+        Document("docs:a.md", "docs", "a.md", "aa", 5, 1714560000000000001, "2024-05-01-0001", 1, None),
+        Document("docs:b.md", "docs", "b.md", "bb", 6, 7, "2024-05-01-0001", 2, 3.5),
+    ]
+    assert ledger.batches() == {"2024-05-01-0001": 4}
+    assert ledger.complete_mark("2024-05-01-0001") == "mark"
+    assert ledger.problems() == [("docs", "c.md", "cannot be read")]
+    with ledger.begin() as connection:
+        assert schema.version_of(connection) == schema.LEDGER_VERSION
+        assert connection.scalar(sa.select(sa.func.count()).select_from(schema.artifacts)) == 0
+
+
+def test_an_upgraded_ledger_is_like_a_new_one(version_1: Path | str, tmp_path: Path) -> None:
+    """The same tables, columns and indices, whichever way it came to be."""
+    Ledger(version_1).close()
+    metadata = sa.MetaData()
+
+    with Database(version_1).connect() as connection:
+        metadata.reflect(connection)
+
+    assert _shape(metadata) == _shape(schema.metadata)
+
+
+def test_two_processes_that_open_an_old_ledger_upgrade_it_once(version_1: Path | str) -> None:
+    """The second waits, looks again and finds nothing to do."""
+    line = [sys.executable, "-c", OPENER, str(version_1)]
+    started = [
+        subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+
+    ends = [process.communicate(timeout=60) for process in started]
+    assert [out for out, _ in ends] == ["2\n"] * 3, ends
+
+
+@pytest.mark.parametrize("version", ["3", "0"])
+def test_a_version_that_is_not_known_is_refused_and_left_alone(version_1: Path | str, version: str) -> None:
+    """A newer release's ledger may mean something else by the same columns."""
+    database = Database(version_1)
+    with database.begin() as connection:
+        connection.execute(schema.meta.update().values(value=version))
+
+    with pytest.raises(IngestError, match=f"schema version {version}; this release knows 2"):
+        Ledger(version_1)
+
+    with database.connect() as connection:
+        assert not sa.inspect(connection).has_table("artifacts")
+
+
+def _shape(metadata: sa.MetaData) -> dict[str, tuple[set[str], set[str | None]]]:
+    return {
+        name: ({column.name for column in table.columns}, {str(index.name) for index in table.indexes})
+        for name, table in metadata.tables.items()
+    }
