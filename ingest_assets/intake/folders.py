@@ -9,6 +9,9 @@ from pathlib import Path
 
 from ingest_assets.model.errors import ConfigError
 
+# PostgreSQL cannot index longer texts; the rule is the same for every ledger, so that it can be moved.
+MAX_PATH_BYTES = 2000
+
 
 @dataclass(frozen=True, slots=True)
 class SeenFile:
@@ -94,6 +97,8 @@ def _entry(
 def _file(entry: "os.DirEntry[str]", path: str) -> SeenFile | Problem:
     if not _is_unicode(path):
         return Problem(_printable(path), "name is not valid UTF-8; rename the file")
+    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+        return Problem(path, f"path is longer than {MAX_PATH_BYTES} bytes; shorten the names of its folders")
     status = entry.stat()
     return SeenFile(path, status.st_size, status.st_mtime_ns)
 

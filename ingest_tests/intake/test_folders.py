@@ -1,5 +1,6 @@
 """Which files of a folder are documents, and what is said of the others."""
 
+import contextlib
 import os
 import unicodedata
 from pathlib import Path
@@ -168,3 +169,21 @@ def test_a_folder_to_watch_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"file: is a file, not a folder; give a folder with documents\.$"):
         require_folder(tmp_path / "file")
     assert require_folder(tmp_path / "." / "x" / "..") == tmp_path
+
+
+def test_a_path_too_long_to_be_an_id_is_reported(watched: Watched) -> None:
+    """Each name in it is fine; its neighbours are taken in."""
+    deep = "/".join(["x" * 200] * 10)
+    watched.write("a.md")
+    with contextlib.chdir(watched.folder):
+        for _ in range(10):
+            Path("x" * 200).mkdir()
+            os.chdir("x" * 200)
+        Path("long.md").write_text("text")
+
+    watched.scan()
+
+    assert set(watched.living()) == {"a.md"}
+    assert problems(watched) == {
+        f"{deep}/long.md": "path is longer than 2000 bytes; shorten the names of its folders"
+    }
