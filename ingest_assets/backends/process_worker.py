@@ -46,6 +46,7 @@ def _behave() -> None:
     """Leave Ctrl-C to the coordinator and standard output to its owner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)  # so that whatever an item starts can be killed with it
     with contextlib.suppress(OSError):

@@ -80,7 +80,7 @@ class Pump:
 
     def run(self) -> None:
         """Serve until stopped; whatever happens, no future stays open."""
-        _shield_children_from_ctrl_c()
+        _shield_children()
         try:
             while self._has_more_to_do():
                 self._start_and_assign()
@@ -227,10 +227,11 @@ class Pump:
         self.cancel_waiting()
 
 
-def _shield_children_from_ctrl_c() -> None:
-    """The fork server and the workers inherit what this thread blocks; by themselves they ignore it late.
+def _shield_children() -> None:
+    """A signal to the whole group is for the coordinator alone.
 
-    multiprocessing unblocks the signal when it starts its resource tracker, so that comes first.
+    The fork server, without which no worker lives, and workers that are still starting inherit what this
+    thread blocks. multiprocessing unblocks both when it starts its resource tracker: that comes first.
     """
     resource_tracker.ensure_running()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

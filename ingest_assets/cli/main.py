@@ -54,7 +54,7 @@ def main() -> None:
         code = INTERRUPTED
     sys.stdout.flush()
     sys.stderr.flush()
-    if code == INTERRUPTED:
+    if code == INTERRUPTED or PRESSES.count:
         os._exit(code)  # an abandoned thread may be deep in native code, which aborts a normal exit
     sys.exit(code)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ingest_assets.model.errors import QuarantineFailed, SubmitFailed
+from ingest_assets.model.errors import QuarantineFailed, SubmitFailed, WorkerDied
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.outcomes import StageOutcome, Verdict
 from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
@@ -169,10 +169,15 @@ class Coordinator:
 
     def _settle_arrival(self, future: Future[Any], ticket: Ticket) -> None:
         attempt = attempt_of(future, ticket, stage=self._call.stage, now_epoch_s=self._clock.epoch_s())
-        if attempt is None:  # a cancelled item stays open, and is counted as cancelled at the end
+        if attempt is None or self._died_with_the_stage(attempt):  # stays open, and is cancelled at the end
             del self._in_flight[future]
         else:
             self._settle(ticket, attempt, future)
+
+    def _died_with_the_stage(self, attempt: Attempt) -> bool:
+        """A supervisor that ends us may end our workers in the same breath: no fault of their items."""
+        is_dead = attempt.error is not None and attempt.error.code == WorkerDied.code
+        return is_dead and self._interrupts.is_ending
 
     def _settle(self, ticket: Ticket, attempt: Attempt, future: Future[Any] | None = None) -> None:
         with self._interrupts.held():

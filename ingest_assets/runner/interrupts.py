@@ -21,13 +21,12 @@ class Interrupts:
     """
 
     def __init__(self, now_s: Callable[[], float], wake: Callable[[], None]) -> None:
-        self.is_urgent = False
+        self.is_ending = self.is_urgent = False
         self._now_s, self._wake = now_s, wake
         self._host: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._is_held = False
         self._waiting: tuple[int, FrameType | None] | None = None
         self._raised_at_s = -math.inf
-        self._is_ending = False
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
@@ -56,20 +55,20 @@ class Interrupts:
 
     def stop_raising(self) -> None:
         """The stage is ending; from now on signals can only hurry it."""
-        self._is_ending = True
+        self.is_ending = True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         is_same_press = self._now_s() - self._raised_at_s < SAME_PRESS_S
-        if self._is_held and not self._is_ending:
+        if self._is_held and not self.is_ending:
             self._waiting = number, frame
-        elif not is_same_press and self._is_ending:
+        elif not is_same_press and self.is_ending:
             self.is_urgent = True
             self._wake()
         elif not is_same_press:
             self._raise(number, frame)
 
     def _raise_waiting(self) -> None:
-        if self._waiting is not None and not self._is_ending:
+        if self._waiting is not None and not self.is_ending:
             waiting, self._waiting = self._waiting, None
             self._raise(*waiting)
 

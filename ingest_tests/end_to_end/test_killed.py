@@ -1,5 +1,7 @@
 """A killed machine never costs finished work."""
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -42,17 +44,18 @@ def test_a_run_killed_in_the_middle_of_doctags_continues_and_ends_in_the_same_by
 
 
 def test_sigterm_ends_the_run_as_ctrl_c_does(ingest: Command, documents: Path):
-    """A supervisor stops the service; what is finished is kept and no process stays behind."""
+    """A supervisor stops all processes of a service; what is finished is kept and none stays behind."""
     process = _start(ingest, documents)
     wait_until(lambda: len(staged(ingest)) >= 1)
     workers = below(process.pid)
 
-    process.terminate()
+    os.killpg(process.pid, signal.SIGTERM)
 
     assert process.wait(timeout=30) == 130
     wait_until(lambda: are_gone(workers), 20)
     finished = staged(ingest)
     assert outputs(attempts(ingest)) == finished
+    assert {row.status for row in attempts(ingest)} == {"done", "cancelled"}
     result = ingest.json("all")
     assert result["converted"] == len(SAMPLES)
     assert result["stages"]["doctags"]["skipped"] == len(finished)

@@ -138,6 +138,23 @@ def test_a_second_interrupt_ends_the_grace_time_at_once(tmp_path, kind, number):
     assert took_s < 15
 
 
+def test_a_worker_that_is_ended_together_with_the_stage_cancels_its_item(tmp_path):
+    """A supervisor may signal every process at once; the item has not failed."""
+    plan, started = _writing(tmp_path, a=60, b=0), tmp_path / "a.started"
+
+    def end_the_worker() -> bool:
+        if not started.exists() or not started.read_text():
+            return False
+        threading.Timer(0.4, os.kill, (int(started.read_text()), signal.SIGTERM)).start()
+        return True
+
+    with _pressed(end_the_worker):
+        outcome, _, took_s = _interrupted(plan, StageOptions(grace_s=60), ProcessBackend(1), tmp_path)
+
+    assert (outcome.failed, outcome.cancelled) == (0, 2)
+    assert took_s < 15
+
+
 def test_a_signal_that_arrives_twice_is_one_press(tmp_path):
     """`timeout` sends it to the process and to its group."""
     plan = _writing(tmp_path, a=0.6)
