@@ -14,6 +14,7 @@ from ingest_assets.cli.variants import Variant, settings_of
 from ingest_assets.config import settings_to_json
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.instance import environment
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.intake.ledger import Ledger
 from ingest_assets.intake.scan import ScanLimits, ScanReport
@@ -101,7 +102,7 @@ def _run(home: Home, variant: Variant, base: Layout | None, progress: str) -> Va
     shutil.copy2(_layout(home, _INTAKE).ledger, layout.ledger)
     resource = HomeResource(path=str(layout.home), settings=settings_to_json(settings_of(home, variant)))
     here = resource.open()
-    with _same_environment():
+    with _home_named_as_before(layout):
         report = run_batches(here, list(GRAPH), {}, reason="validate", progress=progress, resource=resource)
     try:
         return _result(here, variant, report, base)
@@ -137,12 +138,13 @@ def _layout(home: Home, name: str) -> Layout:
 
 
 @contextlib.contextmanager
-def _same_environment() -> Iterator[None]:
-    """Opening a Dagster instance says in the environment which home it is; afterwards it is the old one."""
-    before = dict(os.environ)
+def _home_named_as_before(layout: Layout) -> Iterator[None]:
+    """Opening a Dagster instance says in the environment which home it is; afterwards it says what it did."""
+    before = {name: os.environ.get(name) for name in environment(layout)}
     try:
         yield
     finally:
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        os.environ.update(before)
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value

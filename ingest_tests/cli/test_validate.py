@@ -11,7 +11,11 @@ import pyarrow as pa
 import pytest
 
 from ingest_assets.cli import validate as validating
+from ingest_assets.cli.main import run
+from ingest_assets.cli.parity_runs import VariantResult, take_in
 from ingest_assets.cli.variants import INLINE, Variant
+from ingest_assets.defs.home import open_home
+from ingest_assets.defs.parity import Circumstances, code_version
 from ingest_assets.stages.embeddings import DenseStage
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
@@ -49,7 +53,6 @@ def test_equal_bytes_are_proved_recorded_and_leave_nothing_behind(ingest: Comman
     left_over = Layout(ingest.home).parity_home("threads-2")
     left_over.mkdir(parents=True)
     (left_over / "half.parquet").write_bytes(b"an interrupted validation")
-    before = dict(os.environ)
 
     result = ingest.json("validate", "--input", folder, *THREADS)
 
@@ -71,7 +74,6 @@ def test_equal_bytes_are_proved_recorded_and_leave_nothing_behind(ingest: Comman
         "validate.lock",
     ]
     assert [path.name for path in ingest.home.iterdir()] == ["state"]
-    assert dict(os.environ) == before
 
 
 def test_one_bit_that_differs_is_named_and_disproves(
@@ -126,16 +128,34 @@ def test_a_run_that_stops_is_no_proof(ingest: Command, folder: Path):
     assert not Layout(ingest.home).parity_record.exists()
 
 
-def test_documents_that_all_fail_prove_nothing(ingest: Command, tmp_path: Path):
+def test_documents_that_all_fail_prove_nothing(
+    ingest: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Equal failures are equal, but nobody's rows were compared."""
+    monkeypatch.setattr(validating, "choose_variants", lambda *_: [INLINE])
     folder = tmp_path / "bad"
     folder.mkdir()
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
 
-    done = ingest("validate", "--input", folder, "--only", "threads", "--workers", "2", check=1)
+    done = ingest("validate", "--input", folder, check=1)
 
     assert done.stdout.splitlines()[-1] == "No document could be done, so nothing is proved."
     assert not Layout(ingest.home).parity_record.exists()
+
+
+def test_the_environment_names_the_same_home_as_before(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Dagster is told of each scratch home by variables; whoever comes next must not land in one."""
+    monkeypatch.setenv("INGEST_HOME", str(tmp_path / "mine"))
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setattr(validating, "choose_variants", lambda *_: [INLINE])
+
+    code = run(["validate", "--input", str(folder), "--home", str(tmp_path / "other")])
+
+    assert code == 0
+    assert os.environ["INGEST_HOME"] == str(tmp_path / "mine")
+    assert "DAGSTER_HOME" not in os.environ
 
 
 @pytest.mark.parametrize(
@@ -177,23 +197,21 @@ def test_two_validations_of_one_home_do_not_mix(ingest: Command, folder: Path):
 
 def test_a_home_inside_the_folder_is_not_taken_for_documents(notes: Path):
     """`--input .` in a project that is its own home."""
-    command = Command(notes)
-    (notes / "data" / "chunks").mkdir(parents=True)
-    (notes / "data" / "chunks" / "old.md").write_text("# Not a document")
+    for name in ("data/chunks", "state/parity/runs/threads-2"):
+        (notes / name).mkdir(parents=True)
+        (notes / name / "old.md").write_text("# Not a document")
 
-    done = command.json("validate", "--input", notes, "--only", "threads", "--workers", "1")
-
-    assert done["documents"] == 3
+    assert take_in(open_home(notes), notes).new == 3
 
 
-def test_code_that_changes_during_the_runs_proves_nothing(
-    ingest: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_code_that_changes_during_the_runs_proves_nothing(monkeypatch: pytest.MonkeyPatch):
     """Worker processes would have read the new sources, the command the old ones."""
+    then = Circumstances(code_version=code_version(), configuration_hash="", versions={})
+    results = [VariantResult(INLINE, "base", done=3), VariantResult(Variant("threads", 2), "equal", done=3)]
+    monkeypatch.setattr(validating, "code_version_on_disk", code_version)
+    before = validating._objection(results, then)
+
     monkeypatch.setattr(validating, "code_version_on_disk", lambda: "0.1.0+other")
-    monkeypatch.setattr(validating, "choose_variants", lambda *_: [INLINE])
 
-    result = ingest.json("validate", "--input", folder, check=1)
-
-    assert result["objection"].startswith("The code changed on disk during the runs")
-    assert not Layout(ingest.home).parity_record.exists()
+    assert before is None
+    assert str(validating._objection(results, then)).startswith("The code changed on disk during the runs")
