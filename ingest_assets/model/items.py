@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,3 +77,13 @@ class Result(BaseModel):
     outputs: tuple[str, ...] = ()
     counts: dict[str, int] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes in the store, under their sha256; `is_new` when they were not there before."""
+
+    path: Path
+    content_hash: str
+    size_bytes: int
+    is_new: bool

@@ -1,11 +1,13 @@
 """Where the rooms meet: protocols, so that no middle room imports another."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 from ingest_assets.model.errors import StageError
-from ingest_assets.model.items import ItemContext, Result, WorkItem
+from ingest_assets.model.items import Blob, ItemContext, Result, WorkItem
 from ingest_assets.model.outcomes import StageOutcome
 
 Call = Callable[[WorkItem, ItemContext], Any]
@@ -65,3 +67,31 @@ class ExecutionBackend(Protocol):
         timeout_s: float,
     ) -> Future[Any]: ...
     def close(self, grace_s: float) -> None: ...
+
+
+class Download(Protocol):
+    """Bytes on their way into a store. What was written before a crash may be there again next time."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes here already; above zero at the start when an earlier download broke off."""
+        ...
+
+    @property
+    def note(self) -> Mapping[str, str]:
+        """What the earlier download left word of."""
+        ...
+
+    def restart(self, note: Mapping[str, str] | None) -> None:
+        """Begin at zero; without a note, nothing is kept if this download breaks off too."""
+        ...
+
+    def write(self, content: bytes) -> None: ...
+    def finish(self) -> Blob: ...
+
+
+class BlobStore(Protocol):
+    """Where fetched bytes rest, by their hash."""
+
+    def find(self, content_hash: str) -> Path | None: ...
+    def download(self, key: str) -> AbstractContextManager[Download]: ...

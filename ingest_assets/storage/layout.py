@@ -80,6 +80,26 @@ class Layout:
     def part(self, asset: str, batch: str, item_id: str) -> Path:
         return self.parts(asset, batch) / f"{sha256_text(item_id)}.parquet"
 
+    @property
+    def blobs(self) -> Path:
+        """Fetched bytes by their hash, and beside them what is still on its way: one file system for both."""
+        return self.data / "blobs"
+
+    def blob(self, content_hash: str) -> Path:
+        return self.blobs / "sha256" / content_hash[:2] / content_hash
+
+    @property
+    def partials(self) -> Path:
+        return self.blobs / ".partial"
+
+    def partial(self, key: str) -> Path:
+        """The bytes of a download that is not complete, found again by what it is a download of."""
+        return self.partials / f"{sha256_text(key)}.part"
+
+    def partial_note(self, key: str) -> Path:
+        """What is known of a partial file: how much of it is safe, and when it may be continued."""
+        return self.partials / f"{sha256_text(key)}.json"
+
     def lock(self, asset: str, batch: str) -> Path:
         return self.state / "locks" / asset / f"{batch}.lock"
 
