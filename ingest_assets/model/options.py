@@ -131,3 +131,41 @@ class BatchLimits(BaseModel):
     max_mebibytes: int = Field(
         512, ge=1, description="Bytes in one batch at most; a larger document is alone."
     )
+
+
+class FetchOptions(BaseModel):
+    """How documents are fetched from the web, and what is not fetched."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    contact: str = Field(
+        "",
+        max_length=200,
+        pattern=r"^([!-~]([ -~]*[!-~])?)?$",
+        description="Web page or mail address where a site owner reaches you; sent in the User-Agent.",
+    )
+    user_agent: str = Field(
+        "",
+        max_length=400,
+        pattern=r"^([!-~]([ -~]*[!-~])?)?$",
+        description="The whole User-Agent; empty = this product, its version and the contact.",
+    )
+    max_mebibytes: int = Field(512, ge=1, description="Larger documents are refused, however compressed.")
+    max_redirects: int = Field(5, ge=0, le=20, description="Redirects followed for one document.")
+    connect_timeout_s: float = Field(10, gt=0, description="Seconds to resolve a host and to connect to it.")
+    idle_timeout_s: float = Field(30, gt=0, description="Seconds without a byte before a fetch is given up.")
+    total_timeout_s: float = Field(300, gt=0, description="Seconds one fetch may take in all.")
+    politeness_delay_s: float = Field(
+        1, ge=0, description="Seconds between two documents of the same host, per process."
+    )
+    allow_private: bool = Field(
+        False, description="Also fetch from private, loopback and link-local addresses."
+    )
+    breaker_failures: int = Field(
+        5, ge=1, description="Failures of a host in a row before it is left alone for a while."
+    )
+    breaker_open_s: float = Field(60, gt=0, description="Seconds a host that keeps failing is left alone.")
+    use_environment_proxies: bool = Field(
+        False,
+        description="Fetch through HTTP_PROXY and HTTPS_PROXY; the proxy then decides where a name leads.",
+    )

@@ -23,7 +23,7 @@ def every_item_error() -> list[type[ItemError]]:
     """All subclasses that the rooms below the Dagster face define."""
     for room in ("model", "parsing", "stages", "embedders", "storage", "intake", "runner", "backends"):
         package = importlib.import_module(f"{ingest_assets.__name__}.{room}")
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if module.name.rpartition(".")[2] in {"errors", "failures"}:
                 importlib.import_module(module.name)
     return sorted({ItemError, *_below(ItemError)}, key=lambda kind: kind.__qualname__)
@@ -40,7 +40,7 @@ def test_the_search_for_errors_finds_the_parsers_own() -> None:
     """The tests below are worth nothing if the search finds only the base class."""
     names = {kind.__name__ for kind in every_item_error()}
 
-    assert {"ItemError", "ItemTimeout", "DocumentChanged", "PasswordNeeded"} <= names
+    assert {"ItemError", "ItemTimeout", "DocumentChanged", "PasswordNeeded", "BodyCutOff"} <= names
 
 
 @pytest.mark.parametrize("kind", every_item_error(), ids=lambda kind: kind.__name__)

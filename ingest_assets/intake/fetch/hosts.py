@@ -1,0 +1,94 @@
+"""How each host is treated: a pause between requests, a rest when it asks for one or keeps failing.
+
+Held in memory and per process; the caps of the ledger's leases hold over processes and machines.
+"""
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ingest_assets.intake.fetch.clock import Clock
+from ingest_assets.intake.fetch.errors import HostResting
+from ingest_assets.model.options import FetchOptions
+
+MAX_REMEMBERED = 10_000
+
+
+@dataclass(slots=True)
+class _Host:
+    next_turn_s: float = float("-inf")
+    failures: int = 0
+    broken_until_s: float = float("-inf")
+    asked_until_s: float = float("-inf")
+
+    def rests_until_s(self) -> float:
+        return max(self.broken_until_s, self.asked_until_s)
+
+
+class Hosts:
+    """Thread-safe. A host that rests is refused at once, with an error that says until when."""
+
+    def __init__(self, options: FetchOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._hosts: dict[str, _Host] = {}
+
+    def take_turn(self, host: str) -> float:
+        """Seconds to wait before a request to this host, which is then ours to make."""
+        with self._lock:
+            now = self._clock.monotonic_s()
+            known = self._known(host, now)
+            self._require_awake(host, known, now)
+            turn_s = max(now, known.next_turn_s)
+            known.next_turn_s = turn_s + self._options.politeness_delay_s
+            return turn_s - now
+
+    def _require_awake(self, host: str, known: _Host, now: float) -> None:
+        if known.rests_until_s() > now:
+            raise self._resting(host, known, known.rests_until_s() - now)
+        if known.failures >= self._options.breaker_failures:
+            # One request may try; the others wait for what it finds, or for as long again if it says nothing.
+            known.broken_until_s = now + self._options.breaker_open_s
+
+    def _resting(self, host: str, known: _Host, seconds: float) -> HostResting:
+        is_asked = known.asked_until_s >= known.broken_until_s
+        reason = "it asked for a pause" if is_asked else f"its last {known.failures} requests failed"
+        until = datetime.fromtimestamp(self._clock.epoch_s() + seconds, UTC)
+        return HostResting(
+            f"{host} is left alone until {until:%Y-%m-%d %H:%M:%S} UTC, as {reason}; it is tried then.",
+            detail={"host": host, "retry_after_s": seconds},
+        )
+
+    def answered(self, host: str) -> None:
+        """The host is well, whatever it said."""
+        with self._lock:
+            known = self._hosts.get(host)
+            if known is not None:
+                known.failures = 0
+                known.broken_until_s = float("-inf")
+
+    def failed(self, host: str) -> None:
+        """The host did not do its part; after several times in a row it is left alone."""
+        with self._lock:
+            now = self._clock.monotonic_s()
+            known = self._known(host, now)
+            known.failures += 1
+            if known.failures >= self._options.breaker_failures:
+                known.broken_until_s = now + self._options.breaker_open_s
+
+    def rest(self, host: str, seconds: float) -> None:
+        """The host asked for a pause (`Retry-After`); a shorter one than before does not end that."""
+        with self._lock:
+            now = self._clock.monotonic_s()
+            known = self._known(host, now)
+            known.asked_until_s = max(known.asked_until_s, now + seconds)
+
+    def _known(self, host: str, now: float) -> _Host:
+        if host not in self._hosts and len(self._hosts) >= MAX_REMEMBERED:
+            self._hosts = {name: known for name, known in self._hosts.items() if _matters(known, now)}
+        return self._hosts.setdefault(host, _Host())
+
+
+def _matters(known: _Host, now: float) -> bool:
+    return known.failures > 0 or max(known.next_turn_s, known.rests_until_s()) > now

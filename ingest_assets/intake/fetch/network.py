@@ -1,0 +1,223 @@
+"""Connections that go only to addresses that were checked: one DNS answer, checked, and dialled as it is.
+
+Resolving again between check and connection would let a name server change its mind (DNS rebinding).
+"""
+
+import queue
+import socket
+import ssl
+import threading
+import typing
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import httpcore
+import httpx
+
+from ingest_assets.intake.fetch.addresses import require_allowed
+from ingest_assets.intake.fetch.clock import Deadline
+from ingest_assets.intake.fetch.errors import FetchTimeout, NameUnknown
+from ingest_assets.model.errors import ConfigError
+
+T = typing.TypeVar("T")
+Resolver = Callable[[str, int], Sequence[str]]
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Every address the system knows for a host, each once, in its order of preference."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Names and sockets of the machine, or those that a test puts in their place."""
+
+    resolver: Resolver = resolve
+    sockets: httpcore.NetworkBackend = field(default_factory=httpcore.SyncBackend)
+
+
+class TimedStream(httpcore.NetworkStream):
+    """A connection whose every wait ends with the fetch's deadline, and that knows who hung up."""
+
+    def __init__(self, inner: httpcore.NetworkStream, dialler: "CheckedDialler") -> None:
+        self._inner = inner
+        self._dialler = dialler
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Some bytes; none when the server closed the connection."""
+        received = self._timed(lambda limit_s: self._inner.read(max_bytes, limit_s), timeout)
+        self._dialler.peer_closed = not received
+        return received
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send all."""
+        self._timed(lambda limit_s: self._inner.write(buffer, limit_s), timeout)
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        """The host's name, not the address dialled, is what the certificate must be for."""
+        inner = self._timed(
+            lambda limit_s: self._inner.start_tls(ssl_context, server_hostname, limit_s), timeout
+        )
+        return TimedStream(inner, self._dialler)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._inner.close()
+
+    def get_extra_info(self, info: str) -> typing.Any:
+        """What httpcore wants to know of a socket."""
+        return self._inner.get_extra_info(info)
+
+    def _timed(self, call: Callable[[float], T], timeout: float | None) -> T:
+        left = self._dialler.deadline.left_s()
+        try:
+            return call(left if timeout is None else min(timeout, left))
+        except httpcore.TimeoutException:
+            self._dialler.deadline.left_s()  # says so if it was the deadline that passed
+            raise
+
+
+class CheckedDialler(httpcore.NetworkBackend):
+    """Resolves a host, checks every answer, and connects to the first that accepts."""
+
+    def __init__(self, deadline: Deadline, network: Network, *, allow_private: bool) -> None:
+        self.deadline = deadline
+        self.peer_closed = False
+        self.proxy_host: str | None = None  # the operator's own choice, wherever it is
+        self._network = network
+        self._allow_private = allow_private
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        """One private answer among public ones is refused too: the next lookup might give it first."""
+        self.peer_closed = False
+        addresses = self._resolve(host, port, timeout)
+        for address in addresses if host != self.proxy_host else ():
+            require_allowed(host, address, allow_private=self._allow_private)
+        return self._dial(addresses, port, timeout, local_address, socket_options or ())
+
+    def _dial(
+        self,
+        addresses: Sequence[str],
+        port: int,
+        timeout: float | None,
+        local_address: str | None,
+        options: Iterable[httpcore.SOCKET_OPTION],
+    ) -> httpcore.NetworkStream:
+        failure: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
+        for address in addresses:
+            left = self.deadline.left_s()
+            limit_s = left if timeout is None else min(timeout, left)
+            try:
+                inner = self._network.sockets.connect_tcp(address, port, limit_s, local_address, options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+            else:
+                return TimedStream(inner, self)
+        raise failure or httpcore.ConnectError("no address")
+
+    def _resolve(self, host: str, port: int, timeout: float | None) -> Sequence[str]:
+        """The resolver has no time limit of its own, so it runs beside and is left behind when late."""
+        answers: queue.SimpleQueue[Sequence[str] | OSError | UnicodeError] = queue.SimpleQueue()
+        asking = threading.Thread(
+            target=_ask, args=(self._network.resolver, host, port, answers), name="fetch-dns", daemon=True
+        )
+        asking.start()
+        left = self.deadline.left_s()
+        try:
+            answer = answers.get(timeout=left if timeout is None else min(timeout, left))
+        except queue.Empty:
+            self.deadline.left_s()
+            raise FetchTimeout(
+                f"{host} was not resolved within {timeout:g} s; it is tried again.", detail={"host": host}
+            ) from None
+        if isinstance(answer, Exception) or not answer:
+            raise NameUnknown(
+                f"{host} has no address ({_why(answer)}); it is tried again, or correct the URL.",
+                detail={"host": host},
+            )
+        return answer
+
+
+def _ask(resolver: Resolver, host: str, port: int, answers: "queue.SimpleQueue[typing.Any]") -> None:
+    try:
+        answers.put(resolver(host, port))
+    except (OSError, UnicodeError) as error:
+        answers.put(error)
+
+
+def _why(answer: object) -> str:
+    return answer.strerror or "unknown" if isinstance(answer, OSError) else "not a name"
+
+
+class DirectTransport(httpx.BaseTransport):
+    """httpx over a pool that dials through a `CheckedDialler`; raises httpcore's errors as they are."""
+
+    def __init__(
+        self, dialler: CheckedDialler, context: ssl.SSLContext, proxy: httpx.Proxy | None = None
+    ) -> None:
+        through = httpcore.Proxy(str(proxy.url), auth=proxy.auth) if proxy else None
+        self._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=dialler, proxy=through)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """One exchange; the body stays on the wire until it is read."""
+        answer = self._pool.handle_request(
+            httpcore.Request(
+                method=request.method,
+                url=httpcore.URL(
+                    scheme=request.url.raw_scheme,
+                    host=request.url.raw_host,
+                    port=request.url.port,
+                    target=request.url.raw_path,
+                ),
+                headers=request.headers.raw,
+                extensions=request.extensions,
+            )
+        )
+        return httpx.Response(
+            answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
+        )
+
+    def close(self) -> None:
+        """Hang up on everybody."""
+        self._pool.close()
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, answer: httpcore.Response) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._answer.iter_stream()
+
+    def close(self) -> None:
+        self._answer.close()
+
+
+def environment_proxy(url: httpx.URL) -> httpx.Proxy | None:
+    """The proxy that the environment names for a URL, if any."""
+    named = None if urllib.request.proxy_bypass(url.host) else urllib.request.getproxies().get(url.scheme)
+    if not named:
+        return None
+    try:
+        proxy = httpx.Proxy(named if "://" in named else f"http://{named}")
+    except (ValueError, httpx.InvalidURL):
+        proxy = None
+    if proxy is None or proxy.url.scheme not in ("http", "https"):
+        raise ConfigError(
+            f"{url.scheme.upper()}_PROXY: should be the URL of an http proxy, as in http://proxy:3128."
+        )
+    return proxy

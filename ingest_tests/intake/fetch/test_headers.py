@@ -1,0 +1,62 @@
+"""Headers are read with distrust."""
+
+import httpx
+import pytest
+
+from ingest_assets.intake.fetch.headers import (
+    MAX_RETRY_AFTER_S,
+    Validators,
+    declared_type,
+    retry_after_s,
+    suggested_name,
+)
+from ingest_tests.intake.fetch.conftest import NOW
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ("7", 7),
+        (" 0 ", 0),
+        ("99999999999999999999", MAX_RETRY_AFTER_S),
+        ("Wed, 01 May 2024 10:41:00 GMT", 60),
+        ("Wed, 01 May 2024 10:00:00 GMT", 0),
+        ("Wed, 01 May 2099 10:00:00 GMT", MAX_RETRY_AFTER_S),
+        *[
+            (text, None)
+            for text in ("", "-5", "soon", "1.5", "٣", "Wed, 99 May 2024 10:41:00 GMT", "," * 500)
+        ],
+    ],
+)
+def test_a_server_asks_for_a_pause_in_seconds_or_with_a_date(given: str, seconds: float | None):
+    """Never negative, never more than a day; nonsense is silence."""
+    assert retry_after_s(httpx.Headers({"retry-after": given.encode()}), NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("text/html; charset=UTF-8", ("text/html", "utf-8")),
+        ('text/html; charset="latin1"', ("text/html", "latin1")),
+        ("application/pdf", ("application/pdf", None)),
+        ("nonsense", ("text/plain", None)),
+    ],
+)
+def test_a_content_type_is_a_hint(given: str, expected: tuple[str, str | None]):
+    """Parsed as the mail standard says."""
+    assert declared_type(httpx.Headers({"content-type": given})) == expected
+    assert declared_type(httpx.Headers()) == (None, None)
+
+
+def test_a_file_name_may_be_suggested():
+    """For URLs that have none."""
+    headers = httpx.Headers({"content-disposition": "attachment; filename*=UTF-8''m%C3%BC.csv"})
+
+    assert suggested_name(headers) == "mü.csv"
+    assert suggested_name(httpx.Headers()) is None
+
+
+def test_only_validators_that_can_be_sent_are_sent():
+    """A stored line break must not become a header of its own."""
+    assert Validators('"a"', "then").as_request() == {"If-None-Match": '"a"', "If-Modified-Since": "then"}
+    assert Validators('"a"\r\nX: y', "ü").as_request() == {}

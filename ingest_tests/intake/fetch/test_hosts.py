@@ -1,0 +1,168 @@
+"""Hosts are treated politely, and left alone when they fail."""
+
+import threading
+
+import pytest
+
+from ingest_assets.intake.fetch.errors import HostResting
+from ingest_assets.intake.fetch.hosts import MAX_REMEMBERED, Hosts
+from ingest_assets.model.options import FetchOptions
+from ingest_tests.intake.fetch.conftest import NOW, Desk, Hands, tried
+from ingest_tests.intake.fetch.site import PDF, Site, Visit
+
+
+def _hosts(hands: Hands, **options: float) -> Hosts:
+    return Hosts(FetchOptions(**({"politeness_delay_s": 2} | options)), hands.clock())
+
+
+def test_documents_of_one_host_come_with_a_pause_between(site: Site, desk: Desk):
+    """The first at once, the others after the delay; the hops of a redirect wait once."""
+    site.page("/a", lambda v: v.reply(302, location="/a.pdf"))
+    site.page("/a.pdf", lambda v: v.reply(body=PDF))
+    fetcher = desk.fetcher(clock=desk.hands.clock(), politeness_delay_s=2)
+
+    for _ in range(3):
+        fetcher.fetch(site.url("/a"))
+
+    assert desk.hands.sleeps == [2, 2]
+
+
+def test_threads_queue_up_for_a_host():
+    """Each gets a turn of its own, also when all ask at the same moment."""
+    hosts, turns, start = _hosts(Hands()), [], threading.Barrier(8)
+
+    def ask() -> None:
+        start.wait()
+        turns.append(hosts.take_turn("a.example"))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(turns) == [0, 2, 4, 6, 8, 10, 12, 14]
+    assert hosts.take_turn("b.example") == 0
+
+
+def test_waiting_for_a_turn_does_not_use_up_the_time_of_the_fetch(site: Site, desk: Desk):
+    """The network is not to blame for our politeness."""
+    url = site.page("/a.pdf", lambda v: v.reply(body=PDF))
+    fetcher = desk.fetcher(clock=desk.hands.clock(), politeness_delay_s=100, total_timeout_s=20)
+
+    fetcher.fetch(url)
+    fetcher.fetch(url)
+
+    assert desk.hands.sleeps == [100]
+
+
+def test_a_host_that_keeps_failing_is_left_alone(site: Site, desk: Desk):
+    """After three failures nothing is sent for a minute; then one request tries."""
+
+    def page(visit: Visit) -> None:
+        visit.reply(500) if visit.number <= 3 else visit.reply(body=PDF)
+
+    url = site.page("/a.pdf", page)
+    fetcher = desk.fetcher(clock=desk.hands.clock(), breaker_failures=3, breaker_open_s=60)
+
+    _, errors = tried(fetcher, url, attempts=5)
+    sent = site.count("/a.pdf")
+    desk.hands.now_s += 60
+    came, later = tried(fetcher, url)
+
+    assert [e.code for e in errors] == ["E_FETCH_UNAVAILABLE"] * 3 + ["E_FETCH_HOST_RESTING"] * 2
+    assert (errors[3].category, errors[3].retryable, errors[3].detail["retry_after_s"]) == (
+        "provider",
+        True,
+        60,
+    )
+    assert "until 2024-05-01 10:41:00 UTC, as its last 3 requests failed" in str(errors[3])
+    assert sent == 3
+    assert came is not None
+    assert later == []
+
+
+def test_one_request_tries_a_host_that_failed_and_the_others_wait_for_it():
+    """A host that just came back must not be run over."""
+    hands = Hands()
+    hosts = _hosts(hands, breaker_failures=1, breaker_open_s=60)
+    hosts.failed("a.example")
+    hands.now_s += 60
+
+    hosts.take_turn("a.example")
+    with pytest.raises(HostResting):
+        hosts.take_turn("a.example")
+    hosts.answered("a.example")
+
+    assert hosts.take_turn("a.example") >= 0
+
+
+def test_a_trial_that_fails_closes_the_host_again():
+    """For as long as before."""
+    hands = Hands()
+    hosts = _hosts(hands, breaker_failures=2, breaker_open_s=60)
+    hosts.failed("a.example")
+    hosts.failed("a.example")
+    hands.now_s += 60
+    hosts.take_turn("a.example")
+    hosts.failed("a.example")
+
+    with pytest.raises(HostResting) as caught:
+        hosts.take_turn("a.example")
+
+    assert caught.value.detail["retry_after_s"] == 60
+
+
+def test_a_trial_that_never_reports_does_not_close_the_host_for_ever():
+    """Its worker may have been killed."""
+    hands = Hands()
+    hosts = _hosts(hands, breaker_failures=1, breaker_open_s=60)
+    hosts.failed("a.example")
+    hands.now_s += 60
+    hosts.take_turn("a.example")
+    hands.now_s += 60
+
+    assert hosts.take_turn("a.example") == 0
+
+
+def test_only_failures_in_a_row_count(site: Site, desk: Desk):
+    """A host that answers between them is well; so is one that says 404 or 429."""
+    site.page("/bad", lambda v: v.reply(500))
+    site.page("/gone", lambda v: v.reply(404))
+    site.page("/busy", lambda v: v.reply(429))
+    fetcher = desk.fetcher(breaker_failures=2)
+
+    codes = []
+    for path in ("/bad", "/gone", "/bad", "/busy", "/bad", "/bad", "/bad"):
+        codes += [e.code for e in tried(fetcher, site.url(path), attempts=1)[1]]
+
+    assert codes[-1] == "E_FETCH_HOST_RESTING"
+    assert codes[:-1].count("E_FETCH_HOST_RESTING") == 0
+
+
+def test_a_resting_host_stays_so_however_often_it_is_asked_for():
+    """A refusal of our own is no answer of the host."""
+    hands = Hands()
+    hosts = _hosts(hands)
+    hosts.rest("a.example", 50)
+    hosts.rest("a.example", 5)
+    hosts.answered("a.example")
+
+    with pytest.raises(HostResting) as caught:
+        hosts.take_turn("a.example")
+
+    assert caught.value.detail["retry_after_s"] == 50
+    assert "as it asked for a pause" in str(caught.value)
+
+
+def test_hosts_that_do_not_matter_any_more_are_forgotten():
+    """A crawl of a million hosts must not fill the memory."""
+    hands = Hands()
+    hosts = _hosts(hands)
+    hosts.failed("ill.example")
+    for number in range(MAX_REMEMBERED):
+        hosts.take_turn(f"{number}.example")
+    hands.now_s = NOW + 10
+    hosts.take_turn("one-more.example")
+
+    assert set(hosts._hosts) == {"ill.example", "one-more.example"}

@@ -1,0 +1,339 @@
+"""A stranger's URL must not reach what is inside: not by itself, not by a redirect, not by a name."""
+
+import threading
+import time
+
+import httpx
+import pytest
+
+from ingest_assets.intake.fetch import Network, checked_url, shown
+from ingest_assets.intake.fetch.addresses import require_allowed
+from ingest_assets.intake.fetch.errors import AddressRefused, UrlRefused
+from ingest_assets.model.errors import ConfigError
+from ingest_tests.intake.fetch.conftest import Desk, Switchboard, tried
+from ingest_tests.intake.fetch.site import PDF, Site
+
+PUBLIC = "93.184.216.34"
+NAMES = {
+    "public.example": [PUBLIC],
+    "inside.example": ["10.0.0.7"],
+    "mixed.example": [PUBLIC, "::1"],
+    "nowhere.example": [],
+    "xn--mnchen-3ya.example": [PUBLIC],
+}
+
+
+def _network(board: Switchboard | None = None) -> Network:
+    """The names above and literal addresses; every dial ends at the loopback."""
+    return Network(lambda host, port: NAMES.get(host, [host]), board or Switchboard())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.8.8.8", "::1", "0.0.0.0", "::", "10.1.2.3", "172.16.0.1", "192.168.1.1"),
+        *(
+            "169.254.169.254",
+            "fe80::1",
+            "fe80::1%eth0",
+            "fc00::1",
+            "fec0::1",
+            "100.64.0.1",
+            "100.127.255.254",
+        ),
+        *("224.0.0.1", "ff02::1", "240.0.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1", "192.88.99.1"),
+        *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::ffff:100.64.0.1"),
+        *("2002:7f00:1::", "2002:a00:1::1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1"),
+        *("::7f00:1", "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:db8::1", "100::1"),
+    ],
+)
+def test_an_address_that_is_not_public_is_refused(address: str):
+    """Also inside another address."""
+    with pytest.raises(AddressRefused) as caught:
+        require_allowed("host.example", address, allow_private=False)
+
+    assert address in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", [PUBLIC, "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "2002:808:808::1", "64:ff9b::808:808"]
+)
+def test_a_public_address_is_allowed(address: str):
+    """NAT64 is how machines without IPv4 reach the public one."""
+    require_allowed("host.example", address, allow_private=False)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.1.1", "fc00::1", "100.64.0.1"])
+def test_private_addresses_are_allowed_where_the_settings_say_so(address: str):
+    """For those who fetch from their own network."""
+    require_allowed("host.example", address, allow_private=True)
+
+
+@pytest.mark.parametrize("address", ["224.0.0.1", "0.0.0.0", "255.255.255.255", "ff02::1", "240.0.0.1"])
+def test_some_addresses_are_nobodys(address: str):
+    """No setting makes a multicast group a web server."""
+    with pytest.raises(AddressRefused):
+        require_allowed("host.example", address, allow_private=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1"])
+def test_no_spelling_of_the_loopback_is_fetched(host: str, site: Site, desk: Desk):
+    """The system's own resolver takes them all."""
+    site.page("/a.pdf", lambda v: v.reply(body=PDF))
+
+    error = desk.failure(site.url("/a.pdf", host), allow_private=False)
+
+    assert (error.code, error.category, error.retryable) == ("E_FETCH_ADDRESS", "config", False)
+    assert "set fetch.allow_private = true if it is yours" in str(error)
+    assert site.visits == []
+
+
+@pytest.mark.parametrize("host", ["[::1]", "[::ffff:127.0.0.1]", "[fe80::1]"])
+def test_no_address_in_brackets_is_fetched_either(host: str, site: Site, desk: Desk):
+    """IPv6 literals."""
+    error = desk.failure(site.url("/", host), allow_private=False)
+
+    assert error.code == "E_FETCH_ADDRESS"
+
+
+def test_an_address_in_brackets_is_fetched_where_it_is_allowed(site: Site, desk: Desk):
+    """The brackets belong to the URL and not to the address."""
+    board = Switchboard()
+    site.page("/a.pdf", lambda v: v.reply(body=PDF))
+
+    desk.fetch(site.url("/a.pdf", "[2606:4700::1111]"), allow_private=False, network=_network(board))
+
+    assert board.dialled == ["2606:4700::1111"]
+    assert site.visits[0].headers["host"] == f"[2606:4700::1111]:{site.port}"
+
+
+@pytest.mark.parametrize("host", ["inside.example", "mixed.example"])
+def test_a_name_that_leads_inside_is_refused(host: str, site: Site, desk: Desk):
+    """One private answer among public ones is enough, and nobody is dialled."""
+    board = Switchboard()
+
+    error = desk.failure(site.url("/a.pdf", host), allow_private=False, network=_network(board))
+
+    assert error.code == "E_FETCH_ADDRESS"
+    assert host in str(error)
+    assert board.dialled == []
+
+
+def test_the_address_that_was_checked_is_the_one_dialled(site: Site, desk: Desk):
+    """A name server that changes its mind after the first answer is not asked again."""
+    answers = iter([[PUBLIC], ["127.0.0.1"]])
+    board = Switchboard()
+    site.page("/a.pdf", lambda v: v.reply(body=PDF))
+
+    desk.fetch(
+        site.url("/a.pdf", "rebinding.example"),
+        allow_private=False,
+        network=Network(lambda host, port: next(answers), board),
+    )
+
+    assert board.dialled == [PUBLIC]
+    assert site.visits[0].headers["host"] == f"rebinding.example:{site.port}"
+
+
+@pytest.mark.parametrize("target", ["http://10.0.0.7/secret", "http://inside.example/", "//127.0.0.1/x"])
+def test_a_redirect_to_a_private_address_is_refused(target: str, site: Site, desk: Desk):
+    """Permanent, with the category of a setting; the private host hears nothing."""
+    board = Switchboard()
+    site.page("/a.pdf", lambda v: v.reply(302, location=target))
+    fetcher = desk.fetcher(allow_private=False, network=_network(board))
+
+    came, errors = tried(fetcher, site.url("/a.pdf", "public.example"))
+
+    assert came is None
+    assert [(e.code, e.category, e.retryable) for e in errors] == [("E_FETCH_ADDRESS", "config", False)]
+    assert "private address" in str(errors[0]) or "loopback address" in str(errors[0])
+    assert board.dialled == [PUBLIC]
+
+
+@pytest.mark.parametrize(
+    "target", ["file:///etc/passwd", "ftp://public.example/x", "gopher://x/", "javascript:x", "data:,x"]
+)
+def test_a_redirect_leaves_the_web_nowhere(target: str, site: Site, desk: Desk):
+    """http and https only, at every hop."""
+    error = desk.failure(site.page("/a.pdf", lambda v: v.reply(302, location=target)))
+
+    assert error.code in ("E_FETCH_URL", "E_FETCH_REDIRECT")
+    assert not error.retryable
+    assert "only http and https" in str(error) or "no web address" in str(error)
+
+
+def test_a_redirect_with_credentials_is_refused(site: Site, desk: Desk):
+    """As in a URL of our own."""
+    error = desk.failure(site.page("/a", lambda v: v.reply(302, location=f"http://u:s3cret@{site.port}/")))
+
+    assert error.code == "E_FETCH_URL"
+    assert "s3cret" not in str(error)
+
+
+@pytest.mark.parametrize("location", ["http://[broken/", "http://a b/", "http://\x7f/"])
+def test_a_redirect_to_no_url_is_refused(location: str, site: Site, desk: Desk):
+    """Whatever a server writes there."""
+    error = desk.failure(site.page("/a", lambda v: v.reply(302, location=location)))
+
+    assert error.code in ("E_FETCH_REDIRECT", "E_FETCH_URL")
+    assert not error.retryable
+
+
+def test_a_redirect_without_a_target_is_refused(site: Site, desk: Desk):
+    """302 and silence."""
+    assert desk.failure(site.page("/a", lambda v: v.reply(302))).code == "E_FETCH_REDIRECT"
+
+
+def test_redirects_in_a_circle_end_at_the_limit(site: Site, desk: Desk):
+    """The limit is the setting's, and the message names it."""
+    site.page("/a", lambda v: v.reply(302, location="/b"))
+    site.page("/b", lambda v: v.reply(302, location="/a"))
+
+    error = desk.failure(site.url("/a"), max_redirects=4)
+
+    assert (error.code, error.category, error.retryable) == ("E_FETCH_REDIRECT", "provider", False)
+    assert "limit 4" in str(error)
+    assert len(site.visits) == 5
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "",
+            " ",
+            "a.pdf",
+            "/a.pdf",
+            "//host/a",
+            "file:///etc/passwd",
+            "ftp://host/x",
+            "http://",
+            "http:///x",
+        ),
+        *(
+            "http://user:s3cret@host/",
+            "https://tok-s3cret@host/",
+            "http://a b/",
+            "http://host:99999/",
+            "http://host:0/",
+        ),
+        *(
+            "http://[::1",
+            "http://ho\nst/",
+            "http://host/\udcff",
+            "http://[fe80::1%25eth0]/",
+            "http://\u3002/",
+        ),
+    ],
+)
+def test_what_is_no_web_address_is_refused_before_anything_is_sent(url: str, desk: Desk):
+    """With one line that holds no password."""
+    error = desk.failure(url)
+
+    assert (error.code, error.category, error.retryable) == ("E_FETCH_URL", "input", False)
+    assert "s3cret" not in str(error) + str(error.detail)
+
+
+def test_a_url_in_any_script_is_fetched(site: Site, desk: Desk):
+    """Names in IDNA, paths in percent-encoded UTF-8."""
+    site.page("/stra%C3%9Fe.pdf", lambda v: v.reply(body=PDF))
+
+    came = desk.fetch(
+        f"http://München.example:{site.port}/straße.pdf?q=ä b", allow_private=False, network=_network()
+    )
+
+    assert site.visits[0].path == "/stra%C3%9Fe.pdf?q=%C3%A4%20b"
+    assert site.visits[0].headers["host"] == f"xn--mnchen-3ya.example:{site.port}"
+    assert came.final_url == f"http://xn--mnchen-3ya.example:{site.port}/stra%C3%9Fe.pdf?q=%C3%A4%20b"
+
+
+def test_equal_addresses_have_one_spelling():
+    """Else one document would be fetched under two names."""
+    assert str(checked_url(" HTTPS://Example.COM:443/a/../b#part ")) == "https://example.com/b"
+
+
+def test_no_secret_of_a_url_is_shown():
+    """Signatures and keys travel in queries and before the @."""
+    url = "https://me:pw@host/a.pdf?X-Signature=abc&key=def&flag#frag"
+
+    assert shown(url) == "https://host/a.pdf?X-Signature=…&key=…"
+    assert shown("http://host/?justatoken") == "http://host/?…"
+    assert shown("//me:pw@host/x") == "//host/x"
+    assert len(shown("http://host/" + "a" * 5000)) == 200
+    assert "\n" not in shown("http://host/\nINFO forged line")
+
+
+def test_a_failure_shows_no_secret(site: Site, desk: Desk):
+    """Neither the message nor the detail."""
+    site.page("/a", lambda v: v.reply(404))
+
+    error = desk.failure(site.url("/a?token=s3cret"))
+
+    assert "s3cret" not in str(error) + str(error.detail)
+    assert "token=…" in str(error)
+
+
+def test_a_name_without_an_address_is_tried_again(desk: Desk):
+    """Name servers have bad days."""
+    error = desk.failure("http://nowhere.example/a.pdf", network=_network())
+
+    assert (error.code, error.category, error.retryable) == ("E_FETCH_DNS", "io", True)
+    assert "nowhere.example has no address" in str(error)
+
+
+def test_a_name_server_that_does_not_answer_is_not_waited_for(desk: Desk):
+    """The system's resolver knows no time limit."""
+    answer = threading.Event()
+
+    def slow(host: str, port: int) -> list[str]:
+        answer.wait(20)
+        return []
+
+    began = time.monotonic()
+    error = desk.failure("http://slow.example/", network=Network(slow), connect_timeout_s=0.2)
+    answer.set()
+
+    assert (error.code, error.category, error.retryable) == ("E_FETCH_TIMEOUT", "timeout", True)
+    assert time.monotonic() - began < 5
+
+
+def test_the_next_address_is_tried_when_one_does_not_answer(site: Site, desk: Desk):
+    """A host may have many, and one of them down."""
+    site.page("/a.pdf", lambda v: v.reply(body=PDF))
+    network = Network(lambda host, port: ["127.0.0.99", "127.0.0.1"])
+
+    assert desk.fetch(site.url("/a.pdf", "twice.example"), network=network).size_bytes == len(PDF)
+
+
+def test_a_proxy_is_used_only_where_the_settings_say_so(
+    site: Site, desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    """And then literal addresses are still refused, and the proxy's own is not."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{site.port}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    site.page("http://public.example/a.pdf", lambda v: v.reply(body=PDF))
+    through = {"allow_private": False, "use_environment_proxies": True}
+
+    direct = desk.failure("http://nowhere.example/a.pdf", allow_private=False, network=_network())
+    came = desk.fetch("http://public.example/a.pdf", **through)
+    inside = desk.failure("http://10.0.0.7/", **through)
+
+    assert direct.code == "E_FETCH_DNS"
+    assert came.size_bytes == len(PDF)
+    assert inside.code == "E_FETCH_ADDRESS"
+
+
+def test_a_proxy_that_is_none_is_a_fault_of_the_settings(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    """In one line."""
+    monkeypatch.setenv("http_proxy", "gopher://proxy:70")
+
+    with pytest.raises(ConfigError, match="HTTP_PROXY: should be the URL of an http proxy"):
+        desk.fetcher(use_environment_proxies=True).fetch("http://public.example/")
+
+
+def test_a_refused_url_is_an_error_of_its_own():
+    """The queue may check a URL before it stores it."""
+    with pytest.raises(UrlRefused):
+        checked_url("ftp://host/")
+    assert isinstance(checked_url("http://host/"), httpx.URL)

@@ -1,0 +1,94 @@
+"""The certificate must be the host's, whatever address was dialled."""
+
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.intake.fetch import Network
+from ingest_assets.intake.fetch.exchange import trusted_certificates
+from ingest_tests.intake.fetch.conftest import Desk, Switchboard
+from ingest_tests.intake.fetch.site import PDF, Site
+
+PUBLIC = "93.184.216.34"
+
+
+@pytest.fixture
+def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A site with a certificate for `files.example`, trusted through SSL_CERT_FILE."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    line = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=files.example",
+    ]
+    line += ["-addext", "subjectAltName=DNS:files.example", "-keyout", str(key), "-out", str(certificate)]
+    try:
+        subprocess.run(line, check=True, capture_output=True, timeout=30)
+    except FileNotFoundError:
+        pytest.skip("this machine has no openssl command to make a certificate with")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    trusted_certificates.cache_clear()
+    with Site(tls=context).open() as site:
+        site.page("/a.pdf", lambda v: v.reply(body=PDF))
+        yield site
+    trusted_certificates.cache_clear()
+
+
+def _network(board: Switchboard) -> Network:
+    return Network(lambda host, port: [PUBLIC], board)
+
+
+def test_the_name_is_checked_though_the_address_is_dialled(secure: Site, desk: Desk):
+    """SNI, certificate and Host header carry the name."""
+    board = Switchboard()
+
+    came = desk.fetch(secure.url("/a.pdf", "files.example"), allow_private=False, network=_network(board))
+
+    assert came.path.read_bytes() == PDF
+    assert board.dialled == [PUBLIC]
+    assert secure.visits[0].headers["host"] == f"files.example:{secure.port}"
+
+
+def test_a_certificate_of_another_host_is_refused(secure: Site, desk: Desk):
+    """Not transient: it will be the same certificate tomorrow."""
+    url = secure.url("/a.pdf", "other.example")
+
+    error = desk.failure(url, allow_private=False, network=_network(Switchboard()))
+
+    assert (error.code, error.category, error.retryable) == ("E_FETCH_CERTIFICATE", "provider", False)
+    assert "shows no valid certificate" in str(error)
+    assert secure.visits == []
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(
+    secure: Site, desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    """Without the operator's word, only known authorities count."""
+    monkeypatch.delenv("SSL_CERT_FILE")
+    trusted_certificates.cache_clear()
+
+    error = desk.failure(
+        secure.url("/a.pdf", "files.example"), allow_private=False, network=_network(Switchboard())
+    )
+
+    assert error.code == "E_FETCH_CERTIFICATE"
+
+
+def test_a_server_without_tls_is_a_failed_connection(site: Site, desk: Desk):
+    """https at a port that speaks http."""
+    error = desk.failure(f"https://127.0.0.1:{site.port}/a.pdf", idle_timeout_s=2, connect_timeout_s=1)
+
+    assert error.code in ("E_FETCH_CONNECTION", "E_FETCH_TIMEOUT")
+    assert error.retryable
