@@ -1,13 +1,14 @@
 """How a stage runs its items."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 Policy = Literal["io", "cpu", "gpu"]
 Schedule = Literal["fifo", "sjf"]
 BackendName = Literal["local", "ray"]
 RunOn = Literal["auto", "inline", "threads", "processes"]
+ResolverName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
 class ExecutionOptions(BaseModel):
@@ -169,3 +170,48 @@ class FetchOptions(BaseModel):
         False,
         description="Fetch through HTTP_PROXY and HTTPS_PROXY; the proxy then decides where a name leads.",
     )
+
+
+class QuotaOptions(BaseModel):
+    """How often one API may be asked, over all processes: a bucket of `rate` that refills in `per_seconds`.
+
+    In the long run that is the rate; within one `per_seconds` a full bucket and what refills can be used.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rate: int = Field(ge=1, description="Requests allowed in that time, also all at once.")
+    per_seconds: float = Field(gt=0, le=86_400, description="Seconds in which the bucket fills up again.")
+
+
+class QueueOptions(BaseModel):
+    """How artifacts are leased and tried again. Caps hold over all processes and machines of a ledger."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_workers: int = Field(8, ge=1, le=256, description="Artifacts one process acquires at the same time.")
+    max_per_host: int = Field(4, ge=1, description="Leases of one host at the same time.")
+    max_per_resolver: dict[ResolverName, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="Leases of a resolver at the same time; one not named has no cap."
+    )
+    lease_ttl_seconds: float = Field(
+        600, ge=30, description="A lease without a heartbeat for so long is given to another worker."
+    )
+    heartbeat_seconds: float = Field(30, ge=5, description="Seconds between the heartbeats of a lease.")
+    max_job_attempts: int = Field(3, ge=1, le=100, description="Leases of an artifact before it is an error.")
+    retry_backoff_seconds: float = Field(
+        60, ge=0, le=86_400, description="Wait before the second attempt; doubles with each further one."
+    )
+    jitter_seconds: float = Field(15, ge=0, le=86_400, description="Random part of every wait at most.")
+    quotas: dict[ResolverName, QuotaOptions] = Field(
+        default_factory=dict, description="Request quotas by the name of an API; one not named has none."
+    )
+
+    @model_validator(mode="after")
+    def _outlives_its_heartbeat(self) -> "QueueOptions":
+        if self.lease_ttl_seconds <= self.heartbeat_seconds:
+            raise ValueError(
+                f"should have lease_ttl_seconds ({self.lease_ttl_seconds:g}) above heartbeat_seconds "
+                f"({self.heartbeat_seconds:g}): a lease must outlive the wait for its heartbeat"
+            )
+        return self

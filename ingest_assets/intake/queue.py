@@ -1,0 +1,244 @@
+"""The queue of what to acquire: leases with fencing tokens, bounded attempts, caps over all processes.
+
+States: `queued → in_progress → done | skipped | error`. A lease is lost when another call of `lease` has
+taken it back after its time; from then on its token changes nothing. Times are the callers' clocks: machines
+must agree on the time to well within a lease's length.
+"""
+
+import random
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sa
+
+from ingest_assets.intake import inbox
+from ingest_assets.intake.artifacts import COLUMNS, Artifact, Ending, Failure, Lease, NewArtifact, storable
+from ingest_assets.intake.choosing import IN_PROGRESS, QUEUED, Room, choose
+from ingest_assets.intake.database import Database
+from ingest_assets.intake.inbox import Filter, QueueStats, Retried
+from ingest_assets.intake.schema import artifacts
+from ingest_assets.model.options import QueueOptions
+
+MAX_WAIT_SECONDS = 86_400.0
+_ROWS_PER_TRANSACTION = 1000
+_NO_LEASE: Mapping[str, Any] = {"lease_token": None, "leased_by": None, "lease_expires": None}
+
+
+@dataclass(slots=True)
+class Enqueued:
+    """Ids that are new and ids that were known, each in the order given."""
+
+    new: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+
+
+class Queue:
+    """Every call is one transaction; any number of processes may make them at the same time."""
+
+    def __init__(
+        self,
+        database: Database,
+        options: QueueOptions,
+        rng: random.Random | None = None,
+        new_token: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        self._database = database
+        self._options = options
+        self._rng = rng or random.Random()
+        self._new_token = new_token
+
+    def enqueue(self, given: Iterable[NewArtifact], now: float) -> Enqueued:
+        """Add what is not known yet; a known id keeps everything it has.
+
+        Lazy input is read lazily and stored a thousand at a time: an import that is killed can be repeated.
+        """
+        report = Enqueued()
+        for some in _chunks(given, _ROWS_PER_TRANSACTION):
+            with self._database.begin("enqueue") as connection:
+                known = _known(connection, [artifact.artifact_id for artifact in some])
+                fresh: dict[str, dict[str, Any]] = {}
+                for artifact in some:
+                    if artifact.artifact_id in known or artifact.artifact_id in fresh:
+                        report.known.append(artifact.artifact_id)
+                    else:
+                        fresh[artifact.artifact_id] = artifact.as_row(now)
+                if fresh:
+                    connection.execute(artifacts.insert(), list(fresh.values()))
+            report.new.extend(fresh)
+        return report
+
+    def lease(
+        self, worker: str, limit: int, now: float, *, ttl_s: float | None = None, batch: str | None = None
+    ) -> list[Lease]:
+        """Hand out at most so many artifacts, of one batch if it is given, and count the attempt.
+
+        Who counts the leases there are is alone with that until its own are counted, so the caps hold.
+        """
+        ttl_s = self._options.lease_ttl_seconds if ttl_s is None else ttl_s
+        with self._database.begin("lease") as connection:
+            self._take_back_expired(connection, now)
+            room = Room.now(connection, self._options)
+            chosen = choose(connection, room, limit, now, batch) if limit > 0 else []
+            rows = _locked(connection, artifacts.c.seq.in_(chosen), QUEUED)
+            leases = [self._grant(row, worker, now, ttl_s) for row in rows]
+            _update_each(connection, [_lease_columns(lease) for lease in leases])
+        return leases
+
+    def _grant(self, row: sa.RowMapping, worker: str, now: float, ttl_s: float) -> Lease:
+        values = {
+            "state": "in_progress",
+            "attempts": row["attempts"] + 1,
+            "leased_by": storable(worker),
+            "leased_at": now,
+            "lease_expires": now + ttl_s,
+        }
+        return Lease(self._new_token(), now + ttl_s, Artifact.of({**row, **values}))
+
+    def _take_back_expired(self, connection: sa.Connection, now: float) -> None:
+        """Back into the line, behind those who wait; at the last attempt into `error`."""
+        rows = _locked(connection, IN_PROGRESS, artifacts.c.lease_expires <= now)
+        _update_each(connection, [self._after_lost_worker(row, now) for row in rows])
+
+    def _after_lost_worker(self, row: sa.RowMapping, now: float) -> dict[str, Any]:
+        attempts, allowed = row["attempts"], self._allowed(row)
+        back = {"seq": row["seq"], "not_before": now, **_NO_LEASE}
+        who = f"{row['artifact_id']}: its worker {row['leased_by']}"
+        what = f"{who} fell silent at attempt {attempts} of {allowed}"
+        if attempts < allowed:
+            lost = Failure("runtime", "E_LEASE_EXPIRED", f"{what}; it is tried again.", retryable=True)
+            return {**back, "state": "queued", "finished_at": None, **lost.as_columns()}
+        advice = "find out what kills its workers, then retry it"
+        given_up = Failure("runtime", "E_ATTEMPTS_EXHAUSTED", f"{what}; {advice}.", retryable=False)
+        return {**back, "state": "error", "finished_at": now, **given_up.as_columns()}
+
+    def _allowed(self, row: sa.RowMapping) -> int:
+        return int(row["max_attempts"] or self._options.max_job_attempts)
+
+    def heartbeat(self, token: str, now: float, ttl_s: float | None = None) -> bool:
+        """Hold a lease for its whole length again; False when it is lost."""
+        ttl_s = self._options.lease_ttl_seconds if ttl_s is None else ttl_s
+        with self._database.begin() as connection:
+            return _update_held(connection, token, {"lease_expires": now + ttl_s})
+
+    def ack(self, token: str, ending: Ending, now: float) -> bool:
+        """End a lease; False when it was lost, and then nothing is changed."""
+        return not self.ack_all({token: ending}, now)
+
+    def ack_all(self, endings: Mapping[str, Ending], now: float) -> set[str]:
+        """End many leases at once; gives back the tokens that were lost."""
+        with self._database.begin() as connection:
+            return {
+                token
+                for token, ending in endings.items()
+                if not _update_held(
+                    connection, token, {**_NO_LEASE, **ending.as_columns(), "finished_at": now}
+                )
+            }
+
+    def fail_and_retry(
+        self, token: str, failure: Failure, now: float, retry_after_s: float | None = None
+    ) -> bool:
+        """Put a failed artifact back into the line for later; False when the lease was lost.
+
+        It ends in `error` instead when the failure is not retryable or this was the last attempt. A wait that
+        the server asked for stands for the backoff, up to a day.
+        """
+        with self._database.begin() as connection:
+            # Waits, unlike the others: who changes this row may be our own heartbeat.
+            rows = _locked(connection, artifacts.c.lease_token == token, IN_PROGRESS, waits=True)
+            if not rows:
+                return False
+            values = {**_NO_LEASE, **failure.as_columns()}
+            if failure.retryable and rows[0]["attempts"] < self._allowed(rows[0]):
+                wait_s = self._wait_s(rows[0]["attempts"], retry_after_s)
+                values |= {"state": "queued", "not_before": now + wait_s}
+            else:
+                values |= {"state": "error", "finished_at": now}
+            return _update_held(connection, token, values)
+
+    def _wait_s(self, attempts: int, retry_after_s: float | None) -> float:
+        backoff_s = self._options.retry_backoff_seconds * 2.0 ** (attempts - 1)
+        wait_s = backoff_s if retry_after_s is None else max(0.0, retry_after_s)
+        return min(wait_s, MAX_WAIT_SECONDS) + self._rng.uniform(0, self._options.jitter_seconds)
+
+    def release(self, token: str, now: float, wait_s: float = 0.0) -> bool:
+        """Give back what was not tried, after all, and do not count the attempt; False when it was lost.
+
+        For workers that are told to stop, and for hosts that rest.
+        """
+        values = {**_NO_LEASE, "state": "queued", "not_before": now + min(max(0.0, wait_s), MAX_WAIT_SECONDS)}
+        with self._database.begin() as connection:
+            return _update_held(connection, token, {**values, "attempts": artifacts.c.attempts - 1})
+
+    def retry_failed(
+        self, now: float, wanted: Filter | None = None, *, reset_attempts: bool = False, dry_run: bool = False
+    ) -> Retried:
+        """Queue failed artifacts again, and let their batches run; a dry run only counts them."""
+        wanted = wanted or Filter()
+        if dry_run:
+            with self._database.connect() as connection:
+                return inbox.find_failed(connection, wanted)
+        with self._database.begin("ledger") as connection:
+            return inbox.requeue(connection, wanted, reset_attempts=reset_attempts, now=now)
+
+    def stats(self, now: float) -> QueueStats:
+        """The queue in figures."""
+        with self._database.connect() as connection:
+            return inbox.read_stats(connection, now)
+
+    def get(self, artifact_id: str) -> Artifact | None:
+        """One artifact by id."""
+        return next(iter(self.find(Filter(artifact_ids=[artifact_id]))), None)
+
+    def find(self, wanted: Filter, limit: int | None = None, after_seq: int = 0) -> list[Artifact]:
+        """Artifacts in the order they came in; `after_seq` is the last one of the page before."""
+        with self._database.connect() as connection:
+            return inbox.read_artifacts(connection, wanted, limit, after_seq)
+
+    def failures(self, wanted: Filter | None = None, limit: int | None = None) -> list[Artifact]:
+        """Those that ended in `error`, each with its last one."""
+        return self.find(replace(wanted or Filter(), state="error"), limit)
+
+
+def _known(connection: sa.Connection, ids: Sequence[str]) -> set[str]:
+    column = artifacts.c.artifact_id
+    return set(connection.scalars(sa.select(column).where(column.in_(ids))))
+
+
+def _locked(
+    connection: sa.Connection, *conditions: sa.ColumnElement[bool], waits: bool = False
+) -> Sequence[sa.RowMapping]:
+    """Rows for us to change, in the order of the line; those that somebody is changing now are left out.
+
+    SQLite has no locks on rows and needs none: there is one writer.
+    """
+    query = sa.select(*COLUMNS).where(*conditions).order_by(artifacts.c.not_before, artifacts.c.seq)
+    return connection.execute(query.with_for_update(skip_locked=not waits)).mappings().all()
+
+
+def _update_held(connection: sa.Connection, token: str, values: Mapping[str, Any]) -> bool:
+    """Change the row that a token holds; a lost token holds none."""
+    held = artifacts.update().where(artifacts.c.lease_token == token, IN_PROGRESS)
+    return connection.execute(held.values(**values)).rowcount == 1
+
+
+def _update_each(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Change rows that were locked before; each names its number and the same columns."""
+    if rows:
+        changed = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != "seq"}
+        update = artifacts.update().where(artifacts.c.seq == sa.bindparam("new_seq")).values(**changed)
+        connection.execute(update, [{f"new_{name}": row[name] for name in row} for row in rows])
+
+
+def _lease_columns(lease: Lease) -> dict[str, Any]:
+    names = ("seq", "state", "attempts", "leased_by", "leased_at", "lease_expires")
+    return {"lease_token": lease.token, **{name: getattr(lease.artifact, name) for name in names}}
+
+
+def _chunks(items: Iterable[NewArtifact], size: int) -> Iterator[list[NewArtifact]]:
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk

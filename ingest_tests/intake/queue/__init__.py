@@ -1,0 +1,1 @@
+"""Tests of the queue, each on SQLite and on PostgreSQL."""

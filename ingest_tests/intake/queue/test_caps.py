@@ -1,0 +1,122 @@
+"""Caps per host and resolver, and those who must not wait for others."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest_assets.intake.artifacts import NewArtifact
+from ingest_assets.intake.choosing import Room, choose
+from ingest_assets.intake.inbox import Filter
+from ingest_assets.intake.ledger import Ledger
+from ingest_assets.intake.queue import Queue
+from ingest_assets.model.options import QueueOptions
+from ingest_tests.intake.queue.conftest import DONE, NOW, MakeQueue, artifact, some
+
+
+def leased(queue: Queue, limit: int = 100, now: float = NOW) -> list[str]:
+    """Ids of what can be leased now."""
+    return [lease.artifact.artifact_id for lease in queue.lease("worker", limit, now)]
+
+
+def test_a_host_has_no_more_leases_than_its_cap(make_queue: MakeQueue) -> None:
+    """Whoever holds them; each that ends makes room for one."""
+    queue = make_queue(max_per_host=3)
+    queue.enqueue([*some(5, "a.org"), *some(2, "A.org.", first=5)], NOW)
+
+    first = queue.lease("one", 2, NOW)
+    second = leased(queue)
+    full = leased(queue)
+    queue.ack(first[0].token, DONE, NOW)
+    third = leased(queue)
+
+    assert second == ["a2"]
+    assert full == []
+    assert third == ["a3"]
+
+
+def test_a_resolver_has_no_more_leases_than_its_cap(make_queue: MakeQueue) -> None:
+    """Over all its hosts; a resolver that is not named has none."""
+    queue = make_queue(max_per_host=2, max_per_resolver={"crossref": 3})
+    hosts = ["a.org", "b.org", "c.org"]
+    queue.enqueue([artifact(n, hosts[n % 3], resolver="crossref") for n in range(6)], NOW)
+    queue.enqueue([artifact(n, hosts[n % 3]) for n in range(6, 12)], NOW)
+
+    assert leased(queue) == ["a0", "a1", "a2", "a6", "a7", "a8"]
+
+
+def test_files_have_no_host_to_be_kind_to(make_queue: MakeQueue) -> None:
+    """A cap on their resolver is another matter."""
+    make_queue(max_per_host=1).enqueue(some(5), NOW)
+
+    assert leased(make_queue(max_per_host=1, max_per_resolver={"file": 4})) == ["a0", "a1", "a2", "a3"]
+
+
+def test_an_expired_lease_makes_room(make_queue: MakeQueue) -> None:
+    """In the very call that finds it expired."""
+    queue = make_queue(max_per_host=1)
+    queue.enqueue(some(2, "a.org"), NOW)
+    leased(queue)
+
+    assert leased(queue, now=NOW + 600) == ["a1"]
+
+
+def test_a_full_host_with_ten_thousand_artifacts_holds_nobody_up(make_queue: MakeQueue) -> None:
+    """Those behind it are found, in their order, and it gets its next turn when there is room."""
+    queue = make_queue(max_per_host=2)
+    queue.enqueue(some(10_000, "full.org"), NOW)
+    queue.enqueue([artifact(20_000 + n, f"h{n % 7}.org") for n in range(30)], NOW)
+
+    first = leased(queue, 5)
+    second = leased(queue, 5)
+
+    assert first == ["a0", "a1", "a20000", "a20001", "a20002"]
+    assert second == ["a20003", "a20004", "a20005", "a20006", "a20007"]
+
+
+lanes = st.tuples(st.sampled_from(["", "a.org", "b.org", "c.org"]), st.sampled_from(["x", "y"]))
+entries = st.lists(st.tuples(lanes, st.integers(-3, 1)), max_size=40)
+
+
+@given(entries, st.integers(1, 6), st.integers(1, 4), st.none() | st.integers(1, 5), st.integers(0, 5))
+def test_any_line_is_served_in_order_within_the_caps(
+    line: list[tuple[tuple[str, str], int]], limit: int, per_host: int, per_x: int | None, held: int
+) -> None:
+    """Looking at lanes gives what going through the whole line would."""
+    options = QueueOptions(max_per_host=per_host, max_per_resolver={} if per_x is None else {"x": per_x})
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "ledger.sqlite")
+        queue = Queue(ledger.database, options)
+        queue.enqueue(
+            (
+                artifact(n, host, resolver=resolver, not_before=NOW + late)
+                for n, ((host, resolver), late) in enumerate(line)
+            ),
+            NOW,
+        )
+        queue.lease("another", held, NOW)
+        rows = queue.find(Filter())
+        with ledger.database.connect() as connection:
+            chosen = choose(connection, Room.now(connection, options), limit, NOW, first_look=1)
+        ledger.close()
+
+    hosts = [row.host for row in rows if row.state == "in_progress" and row.host]
+    resolvers = [row.resolver for row in rows if row.state == "in_progress"]
+    expected = []
+    for row in sorted(rows, key=lambda row: (row.not_before, row.seq)):
+        has_room = hosts.count(row.host) < per_host and (
+            row.resolver != "x" or per_x is None or resolvers.count("x") < per_x
+        )
+        if row.state == "queued" and row.not_before <= NOW and has_room and len(expected) < limit:
+            expected.append(row.seq)
+            hosts += [row.host] if row.host else []
+            resolvers.append(row.resolver)
+    assert chosen == expected
+
+
+def test_the_host_of_an_address_is_the_same_however_it_is_spelt() -> None:
+    """Case, port, user and a dot at the end do not make another server."""
+    spelt = ["http://A.org/x", "https://a.ORG:8443/", "https://me@a.org./y?z"]
+
+    assert {NewArtifact(artifact_id="a", url=url).host for url in spelt} == {"a.org"}

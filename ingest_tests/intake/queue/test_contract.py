@@ -1,0 +1,299 @@
+"""What every queue promises, whatever its database."""
+
+import dataclasses
+
+import pytest
+
+from ingest_assets.intake.artifacts import Ending, Failure, Lease
+from ingest_assets.intake.inbox import Filter
+from ingest_assets.intake.queue import Queue
+from ingest_tests.intake.queue.conftest import BUSY, DONE, GONE, NOW, MakeQueue, artifact, some
+
+
+def ids(leases: list[Lease]) -> list[str]:
+    """The leased artifacts in order."""
+    return [lease.artifact.artifact_id for lease in leases]
+
+
+def lease_one(queue: Queue, now: float = NOW) -> Lease:
+    """The next artifact; there must be one."""
+    (lease,) = queue.lease("worker", 1, now)
+    return lease
+
+
+def state(queue: Queue, artifact_id: str = "a0") -> str:
+    """The state of one artifact."""
+    found = queue.get(artifact_id)
+    assert found is not None
+    return found.state
+
+
+def test_an_artifact_is_enqueued_once(queue: Queue) -> None:
+    """A known id keeps what it has, also when it is given twice at once or with another place."""
+    first = queue.enqueue([artifact(1, meta={"a": 1}), artifact(2), artifact(1)], NOW)
+    again = queue.enqueue([artifact(3), artifact(1, "example.org"), artifact(2)], NOW + 5)
+
+    known = queue.get("a1")
+    assert (first.new, first.known) == (["a1", "a2"], ["a1"])
+    assert (again.new, again.known) == (["a3"], ["a1", "a2"])
+    assert known is not None
+    assert (known.path, known.url, known.meta, known.enqueued_at) == ("/files/1.md", None, {"a": 1}, NOW)
+
+
+def test_first_come_is_first_served_and_nobody_twice(queue: Queue) -> None:
+    """Two workers never hold the same artifact."""
+    queue.enqueue(some(5), NOW)
+
+    assert ids(queue.lease("one", 2, NOW)) == ["a0", "a1"]
+    assert ids(queue.lease("two", 2, NOW)) == ["a2", "a3"]
+    assert ids(queue.lease("one", 2, NOW)) == ["a4"]
+    assert ids(queue.lease("two", 2, NOW)) == []
+    assert queue.lease("two", 0, NOW) == []
+
+
+def test_a_lease_says_what_to_do_and_until_when(make_queue: MakeQueue) -> None:
+    """All a worker needs is in it."""
+    queue = make_queue(lease_ttl_seconds=90)
+    queue.enqueue([artifact(7, "Example.ORG.", resolver="crossref", meta={"title": "é\0\ud800"})], NOW)
+
+    lease = lease_one(queue)
+
+    leased = lease.artifact
+    assert lease.expires_at == leased.lease_expires == NOW + 90
+    assert (leased.url, leased.resolver, leased.host) == ("https://Example.ORG./7", "crossref", "example.org")
+    assert leased.meta == {"title": "é\0\ud800"}
+    assert (leased.state, leased.attempts, leased.leased_by, leased.leased_at) == (
+        "in_progress",
+        1,
+        "worker",
+        NOW,
+    )
+    assert queue.get("a7") == leased
+
+
+def test_an_earlier_time_is_an_earlier_place(queue: Queue) -> None:
+    """So somebody in a hurry can go first, and somebody early must wait."""
+    queue.enqueue([artifact(1), artifact(2, not_before=NOW + 60), artifact(3, not_before=0)], NOW)
+
+    assert ids(queue.lease("worker", 9, NOW)) == ["a3", "a1"]
+    assert ids(queue.lease("worker", 9, NOW + 60)) == ["a2"]
+
+
+def test_what_is_acked_stays_as_it_ended(queue: Queue) -> None:
+    """With what the server said, and which document it is a copy of."""
+    queue.enqueue(some(3), NOW)
+    one, two, three = queue.lease("worker", 3, NOW)
+
+    assert queue.ack(one.token, Ending("done", content_hash="h", etag='"x"', last_modified="Mon"), NOW + 1)
+    assert queue.ack(
+        two.token, Ending("skipped", duplicate_of="a0", detail={"reason": "same bytes"}), NOW + 2
+    )
+    assert queue.ack(three.token, Ending("error", GONE), NOW + 3)
+
+    done, skipped, error = queue.find(Filter())
+    assert (done.state, done.content_hash, done.etag, done.last_modified) == ("done", "h", '"x"', "Mon")
+    assert (skipped.state, skipped.duplicate_of, skipped.detail) == (
+        "skipped",
+        "a0",
+        {"reason": "same bytes"},
+    )
+    assert (error.state, error.last_error, error.finished_at) == ("error", GONE, NOW + 3)
+    assert (done.last_error, done.leased_by, done.lease_expires) == (None, None, None)
+    assert queue.lease("worker", 9, NOW + 1e6) == []
+
+
+def test_an_error_and_nothing_else_names_its_failure() -> None:
+    """An error without a reason helps nobody."""
+    with pytest.raises(ValueError, match="failure"):
+        Ending("error")
+    with pytest.raises(ValueError, match="failure"):
+        Ending("done", GONE)
+
+
+@pytest.mark.parametrize("call", ["ack", "fail", "heartbeat", "release"])
+@pytest.mark.parametrize("holder", ["next worker", "acked", "never leased"])
+def test_a_lost_token_changes_nothing(queue: Queue, call: str, holder: str) -> None:
+    """A worker that slept through its lease must not undo the work of the next."""
+    queue.enqueue([artifact(0)], NOW)
+    stale = lease_one(queue).token
+    if holder == "next worker":
+        lease_one(queue, NOW + 601)
+    elif holder == "acked":
+        queue.ack(stale, DONE, NOW + 1)
+    else:
+        stale = "made up"
+    before = queue.get("a0")
+    calls = {
+        "ack": lambda: queue.ack(stale, Ending("skipped", content_hash="stale"), NOW + 700),
+        "fail": lambda: queue.fail_and_retry(stale, BUSY, NOW + 700),
+        "heartbeat": lambda: queue.heartbeat(stale, NOW + 700),
+        "release": lambda: queue.release(stale, NOW + 700),
+    }
+
+    assert calls[call]() is False
+    assert queue.get("a0") == before
+
+
+def test_many_acks_at_once_name_those_that_were_lost(queue: Queue) -> None:
+    """The others count."""
+    queue.enqueue(some(2), NOW)
+    one, two = queue.lease("worker", 2, NOW)
+
+    lost = queue.ack_all({one.token: DONE, "made up": DONE, two.token: Ending("skipped")}, NOW)
+
+    assert lost == {"made up"}
+    assert (state(queue, "a0"), state(queue, "a1")) == ("done", "skipped")
+
+
+def test_a_heartbeat_holds_a_lease(queue: Queue) -> None:
+    """For its whole length from then on, and no longer."""
+    queue.enqueue([artifact(0)], NOW)
+    lease = lease_one(queue)
+
+    assert queue.heartbeat(lease.token, NOW + 590)
+
+    assert queue.lease("other", 1, NOW + 610) == []
+    assert ids(queue.lease("other", 1, NOW + 1190)) == ["a0"]
+
+
+def test_an_expired_lease_comes_back_behind_those_who_wait(queue: Queue) -> None:
+    """Its attempt counts; the error says who fell silent."""
+    queue.enqueue(some(2), NOW)
+    lease_one(queue)
+
+    leases = queue.lease("other", 2, NOW + 600)
+
+    again = leases[1].artifact
+    assert ids(leases) == ["a1", "a0"]
+    assert again.attempts == 2
+    assert again.last_error is not None
+    assert again.last_error.code == "E_LEASE_EXPIRED"
+    assert "worker fell silent at attempt 1 of 3" in again.last_error.message
+
+
+def test_an_artifact_that_kills_its_workers_ends_in_error(queue: Queue) -> None:
+    """Attempts count when they begin: who dies cannot count."""
+    queue.enqueue([artifact(0)], NOW)
+    for attempt in range(3):
+        assert lease_one(queue, NOW + 600 * attempt).artifact.attempts == attempt + 1
+
+    assert queue.lease("worker", 1, NOW + 1800) == []
+
+    (poison,) = queue.failures()
+    assert poison.last_error is not None
+    assert (poison.state, poison.attempts, poison.finished_at) == ("error", 3, NOW + 1800)
+    assert (poison.last_error.category, poison.last_error.code) == ("runtime", "E_ATTEMPTS_EXHAUSTED")
+    assert not poison.last_error.retryable
+
+
+def test_a_lease_past_its_time_that_nobody_took_can_still_end(queue: Queue) -> None:
+    """Work that was done is not thrown away for being late."""
+    queue.enqueue([artifact(0)], NOW)
+    lease = lease_one(queue)
+
+    assert queue.ack(lease.token, DONE, NOW + 10_000)
+    assert state(queue) == "done"
+
+
+def test_waits_double_with_each_attempt(make_queue: MakeQueue) -> None:
+    """And the last attempt is an error, with its own reason."""
+    queue = make_queue(max_job_attempts=4)
+    queue.enqueue([artifact(0)], NOW)
+    now, waits = NOW, []
+    for _ in range(3):
+        assert queue.fail_and_retry(lease_one(queue, now).token, BUSY, now)
+        waiting = queue.get("a0")
+        assert waiting is not None
+        assert (waiting.state, waiting.last_error) == ("queued", BUSY)
+        waits.append(waiting.not_before - now)
+        assert queue.lease("worker", 1, waiting.not_before - 0.001) == []
+        now = waiting.not_before
+
+    assert queue.fail_and_retry(lease_one(queue, now).token, BUSY, now)
+
+    assert waits == [60, 120, 240]
+    assert [(failed.state, failed.attempts, failed.last_error) for failed in queue.failures()] == [
+        ("error", 4, BUSY)
+    ]
+
+
+def test_waits_have_a_random_part(make_queue: MakeQueue) -> None:
+    """Artifacts that failed together do not come back together."""
+    queue = make_queue(jitter_seconds=15)
+    queue.enqueue(some(50), NOW)
+    for lease in queue.lease("worker", 50, NOW):
+        queue.fail_and_retry(lease.token, BUSY, NOW)
+
+    waits = [found.not_before - NOW for found in queue.find(Filter())]
+
+    assert len(set(waits)) == 50
+    assert all(60 <= wait <= 75 for wait in waits)
+    assert max(waits) - min(waits) > 10
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(5.0, 5.0), (0.0, 0.0), (-3.0, 0.0), (1e9, 86_400.0)])
+def test_a_wait_the_server_asked_for_stands_for_the_backoff(
+    queue: Queue, asked: float, waited: float
+) -> None:
+    """Up to a day: nobody knows who asks for more."""
+    queue.enqueue([artifact(0)], NOW)
+
+    queue.fail_and_retry(lease_one(queue).token, BUSY, NOW, retry_after_s=asked)
+
+    found = queue.get("a0")
+    assert found is not None
+    assert found.not_before == NOW + waited
+
+
+def test_what_cannot_get_better_is_not_tried_again(queue: Queue) -> None:
+    """`retryable` belongs to the failure."""
+    queue.enqueue([artifact(0)], NOW)
+
+    assert queue.fail_and_retry(lease_one(queue).token, GONE, NOW, retry_after_s=5)
+
+    assert [(failed.attempts, failed.last_error) for failed in queue.failures()] == [(1, GONE)]
+
+
+def test_an_artifact_may_have_attempts_of_its_own(queue: Queue) -> None:
+    """One that is worth only one."""
+    queue.enqueue([artifact(0, max_attempts=1)], NOW)
+
+    queue.fail_and_retry(lease_one(queue).token, BUSY, NOW)
+
+    assert state(queue) == "error"
+
+
+def test_what_was_not_tried_is_given_back_uncounted(queue: Queue) -> None:
+    """A worker that is told to stop, or a host that rests, costs no attempt."""
+    queue.enqueue(some(2), NOW)
+    one, two = queue.lease("worker", 2, NOW)
+
+    assert queue.release(one.token, NOW + 1)
+    assert queue.release(two.token, NOW + 1, wait_s=30)
+
+    assert [
+        (lease.artifact.artifact_id, lease.artifact.attempts) for lease in queue.lease("x", 9, NOW + 2)
+    ] == [("a0", 1)]
+    assert ids(queue.lease("x", 9, NOW + 31)) == ["a1"]
+
+
+@pytest.mark.parametrize("text", ["NUL \0 inside", "half a pair \ud800", "plain"])
+def test_any_text_of_an_error_can_be_stored(queue: Queue, text: str) -> None:
+    """Messages hold what broken servers and files send."""
+    queue.enqueue([artifact(0)], NOW)
+    (lease,) = queue.lease(f"worker {text}", 1, NOW)
+    failure = dataclasses.replace(GONE, message=text)
+
+    assert queue.ack(lease.token, Ending("error", failure, etag=text, duplicate_of=text), NOW)
+
+    found = queue.get("a0")
+    assert found is not None
+    assert found.last_error == failure
+    assert found.etag == text.replace("\0", "\\x00").replace("\ud800", "\\ud800")
+
+
+def test_a_failure_is_classified_by_the_type_of_its_error() -> None:
+    """Not by words in its message."""
+    unknown = Failure.of(ValueError("503"))
+
+    assert (unknown.category, unknown.code, unknown.retryable) == ("unknown", "E_UNKNOWN", False)

@@ -1,0 +1,80 @@
+"""What may be put into the queue, and how a line that may not is explained."""
+
+import pytest
+from pydantic import ValidationError
+
+from ingest_assets.intake.artifacts import NewArtifact
+from ingest_assets.model.options import QueueOptions
+
+
+def test_a_line_of_a_list_is_an_artifact() -> None:
+    """The resolver follows from the place."""
+    page = NewArtifact.model_validate_json('{"id": "p", "url": "https://a.org/x", "meta": {"k": [1]}}')
+    file = NewArtifact.model_validate_json('{"id": "f", "path": "/x.md", "resolver": "mine"}')
+
+    rows = [each.as_row(1.0) for each in (page, file)]
+
+    assert [row["resolver"] for row in rows] == ["http", "mine"]
+    assert [(row["state"], row["attempts"], row["not_before"]) for row in rows] == [("queued", 0, 1.0)] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"url": "https://a.org"}', "id"),
+        ('{"id": "", "path": "x"}', "at least 1 character"),
+        ('{"id": "a"}', "either url or path"),
+        ('{"id": "a", "url": "https://a.org", "path": "x"}', "either url or path"),
+        ('{"id": "a", "url": "ftp://a.org"}', "http or https"),
+        ('{"id": "a", "url": "https:///x"}', "http or https"),
+        ('{"id": "a", "url": "https://[::1"}', "url"),
+        ('{"id": "a", "path": "x", "resolver": "two words"}', "resolver"),
+        ('{"id": "a", "path": "x", "metadata": {}}', "Extra inputs"),
+        ('{"id": "a\\u0000", "path": "x"}', "NUL"),
+        ('{"id": 5, "path": "x"}', "valid string"),
+        ('{"id": "%s", "path": "x"}' % ("é" * 1001), "2000 bytes"),
+        ('{"id": "a", "path": "x"', "JSON"),
+        ("[]", "object"),
+    ],
+)
+def test_a_line_that_is_no_artifact_says_why(line: str, reason: str) -> None:
+    """People mend lists by these words."""
+    with pytest.raises(ValidationError, match=reason):
+        NewArtifact.model_validate_json(line)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lease_ttl_seconds": 29},
+        {"lease_ttl_seconds": 60, "heartbeat_seconds": 60},
+        {"heartbeat_seconds": 4},
+        {"max_workers": 257},
+        {"max_per_host": 0},
+        {"max_per_resolver": {"a": 0}},
+        {"max_per_resolver": {"two words": 1}},
+        {"max_job_attempts": 0},
+        {"quotas": {"a": {"rate": 0, "per_seconds": 1}}},
+        {"quotas": {"a": {"rate": 1, "per_seconds": 0}}},
+        {"workers": 3},
+    ],
+)
+def test_options_out_of_range_are_refused(wrong: dict[str, object]) -> None:
+    """So are unknown keys, and a lease shorter than its heartbeat."""
+    with pytest.raises(ValidationError):
+        QueueOptions(**wrong)
+
+
+def test_the_defaults_are_those_of_the_design() -> None:
+    """And valid."""
+    assert QueueOptions().model_dump() == {
+        "max_workers": 8,
+        "max_per_host": 4,
+        "max_per_resolver": {},
+        "lease_ttl_seconds": 600,
+        "heartbeat_seconds": 30,
+        "max_job_attempts": 3,
+        "retry_backoff_seconds": 60,
+        "jitter_seconds": 15,
+        "quotas": {},
+    }
