@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from ingest_assets.model.errors import ConfigError, IngestError
 
@@ -52,6 +53,10 @@ class Database:
                 # A statement of its own: what follows sees all that the last holder committed.
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_SPACE, _LOCKS[lock])))
             yield connection
+
+    def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """An insert that can say what to do with a row that is there already."""
+        return postgresql.insert(table) if self.is_postgres else sqlite.insert(table)
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
