@@ -27,7 +27,7 @@ def checked_url(text: str, base: httpx.URL | None = None) -> httpx.URL:
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
         raise _refused(text, f"is not a valid URL ({_one_line(str(error))}); correct it") from None
     if url.scheme not in ("http", "https"):
-        scheme = _one_line(url.scheme) or "no scheme"
+        scheme = f"scheme {_one_line(url.scheme)}" if url.scheme else "no scheme"
         raise _refused(text, f"has {scheme}, and only http and https are fetched; correct the URL")
     if url.userinfo:
         raise _refused(text, "holds a user name or password; remove it from the URL")
@@ -39,7 +39,7 @@ def checked_url(text: str, base: httpx.URL | None = None) -> httpx.URL:
 
 def _refused(text: str, why: str) -> UrlRefused:
     url = shown(text)
-    return UrlRefused(f"{url} {why}.", detail={"url": url})
+    return UrlRefused(f"{url or 'An empty address'} {why}.", detail={"url": url})
 
 
 def host_of(url: httpx.URL) -> str:

@@ -40,7 +40,3 @@ class Deadline:
                 detail={"url": self.url},
             )
         return left
-
-    def later(self, seconds: float) -> "Deadline":
-        """The same time for the network, after a wait that the network is not to blame for."""
-        return Deadline(self.url, self.limit_s, self.ends_s + seconds, self.clock)

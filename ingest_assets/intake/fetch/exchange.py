@@ -56,7 +56,8 @@ class Exchange:
             for _ in range(self._options.max_redirects + 1):
                 if proxy is not None:
                     require_allowed_literal(url, allow_private=self._options.allow_private)
-                self._wait_for(url)
+                with self.explained(url):
+                    self._wait_for(url)
                 with contextlib.closing(self._send(client, url, headers)) as response:
                     if not 300 <= response.status_code < 400 or response.status_code == 304:
                         yield response
@@ -82,6 +83,9 @@ class Exchange:
         where = {"url": shown(url)}
         try:
             yield
+        except errors.FetchError as error:
+            error.detail.setdefault("url", where["url"])
+            raise
         except httpcore.TimeoutException as error:
             raise errors.FetchTimeout(_timeout_text(error, url, self._options), detail=where) from error
         except (httpcore.NetworkError, httpcore.ProxyError) as error:
@@ -109,10 +113,9 @@ class Exchange:
         if self.host in self._visited:
             return
         self._visited.add(self.host)
-        wait_s = self._hosts.take_turn(self.host)
+        wait_s = self._hosts.take_turn(self.host, self._dialler.deadline.left_s())
         if wait_s > 0:
             self._clock.sleep(wait_s)
-            self._dialler.deadline = self._dialler.deadline.later(wait_s)
 
     def _send(self, client: httpx.Client, url: httpx.URL, headers: Mapping[str, str]) -> httpx.Response:
         request = client.build_request("GET", url, headers=dict(headers))

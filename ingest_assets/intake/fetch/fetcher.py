@@ -93,7 +93,7 @@ class Fetcher:
         `on_bytes` hears of every piece received. What it raises ends the fetch, and what came is kept.
         """
         start = checked_url(url)
-        limit_s = min(self._options.total_timeout_s, max_seconds or float("inf"))
+        limit_s = min(self._options.total_timeout_s, float("inf") if max_seconds is None else max_seconds)
         deadline = Deadline.after(limit_s, shown(start), self._clock)
         exchange = Exchange(self._options, self._hosts, self._network, self._clock, deadline)
         try:
@@ -152,8 +152,11 @@ class Fetcher:
         with exchange.answer(url, {"Accept-Encoding": ACCEPTED, **condition}) as response:
             if response.status_code in _WHOLE:
                 return self._received(exchange, response, download, on_bytes)
-            if response.status_code == 304 and condition:
-                return NotModified(str(response.url), *_validators(response))
+            if response.status_code == 304 and known is not None and condition:
+                etag, last_modified = _validators(response)
+                return NotModified(
+                    str(response.url), etag or known.etag, last_modified or known.last_modified
+                )
             raise exchange.refusal(response)
 
     def _condition(self, known: Validators | None) -> dict[str, str]:

@@ -34,26 +34,31 @@ class Hosts:
         self._lock = threading.Lock()
         self._hosts: dict[str, _Host] = {}
 
-    def take_turn(self, host: str) -> float:
-        """Seconds to wait before a request to this host, which is then ours to make."""
+    def take_turn(self, host: str, patience_s: float) -> float:
+        """Seconds to wait before a request to this host, which is then ours to make.
+
+        A wait beyond `patience_s` is refused, and the turn left to others.
+        """
         with self._lock:
             now = self._clock.monotonic_s()
             known = self._known(host, now)
             self._require_awake(host, known, now)
             turn_s = max(now, known.next_turn_s)
+            if turn_s - now > patience_s:
+                raise self._resting(host, turn_s - now, "others wait for it already")
             known.next_turn_s = turn_s + self._options.politeness_delay_s
             return turn_s - now
 
     def _require_awake(self, host: str, known: _Host, now: float) -> None:
         if known.rests_until_s() > now:
-            raise self._resting(host, known, known.rests_until_s() - now)
+            is_asked = known.asked_until_s >= known.broken_until_s
+            reason = "it asked for a pause" if is_asked else f"its last {known.failures} requests failed"
+            raise self._resting(host, known.rests_until_s() - now, reason)
         if known.failures >= self._options.breaker_failures:
             # One request may try; the others wait for what it finds, or for as long again if it says nothing.
             known.broken_until_s = now + self._options.breaker_open_s
 
-    def _resting(self, host: str, known: _Host, seconds: float) -> HostResting:
-        is_asked = known.asked_until_s >= known.broken_until_s
-        reason = "it asked for a pause" if is_asked else f"its last {known.failures} requests failed"
+    def _resting(self, host: str, seconds: float, reason: str) -> HostResting:
         until = datetime.fromtimestamp(self._clock.epoch_s() + seconds, UTC)
         return HostResting(
             f"{host} is left alone until {until:%Y-%m-%d %H:%M:%S} UTC, as {reason}; it is tried then.",

@@ -3,9 +3,11 @@
 import hashlib
 
 import pytest
+from pydantic import ValidationError
 
 from ingest_assets.intake.fetch import Fetched, NotModified, Validators
 from ingest_assets.intake.fetch.errors import STATUS_ERRORS
+from ingest_assets.model.options import FetchOptions
 from ingest_tests.intake.fetch.conftest import Desk, tried
 from ingest_tests.intake.fetch.site import PDF, Site, Visit
 
@@ -120,7 +122,7 @@ def test_a_document_that_did_not_change_is_not_sent(site: Site, desk: Desk):
 
     came = desk.fetcher().fetch(url, Validators(first.etag, first.last_modified, first.content_hash))
 
-    assert came == NotModified(url, '"one"', None)
+    assert came == NotModified(url, '"one"', "then")
     assert site.visits[-1].headers["if-modified-since"] == "then"
 
 
@@ -197,3 +199,12 @@ def test_someone_may_follow_the_bytes_and_stop_them(site: Site, desk: Desk):
     counted: list[int] = []
     desk.fetcher().fetch(url, on_bytes=counted.append)
     assert sum(counted) == len(PDF)
+
+
+@pytest.mark.parametrize("text", ["a\nX-Forged: 1", "süß", " padded ", "\x00"])
+def test_a_contact_that_is_no_header_is_refused_with_the_settings(text: str):
+    """Better there than at every request."""
+    with pytest.raises(ValidationError):
+        FetchOptions(contact=text)
+    with pytest.raises(ValidationError):
+        FetchOptions(user_agent=text)

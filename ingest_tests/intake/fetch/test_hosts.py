@@ -10,6 +10,8 @@ from ingest_assets.model.options import FetchOptions
 from ingest_tests.intake.fetch.conftest import NOW, Desk, Hands, tried
 from ingest_tests.intake.fetch.site import PDF, Site, Visit
 
+PATIENCE_S = 60.0
+
 
 def _hosts(hands: Hands, **options: float) -> Hosts:
     return Hosts(FetchOptions(**({"politeness_delay_s": 2} | options)), hands.clock())
@@ -33,7 +35,7 @@ def test_threads_queue_up_for_a_host():
 
     def ask() -> None:
         start.wait()
-        turns.append(hosts.take_turn("a.example"))
+        turns.append(hosts.take_turn("a.example", PATIENCE_S))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -42,18 +44,23 @@ def test_threads_queue_up_for_a_host():
         thread.join()
 
     assert sorted(turns) == [0, 2, 4, 6, 8, 10, 12, 14]
-    assert hosts.take_turn("b.example") == 0
+    assert hosts.take_turn("b.example", PATIENCE_S) == 0
 
 
-def test_waiting_for_a_turn_does_not_use_up_the_time_of_the_fetch(site: Site, desk: Desk):
-    """The network is not to blame for our politeness."""
+def test_a_wait_that_is_too_long_is_for_another_time(site: Site, desk: Desk):
+    """A worker has better things to do than to stand in a queue; the turn stays free for others."""
     url = site.page("/a.pdf", lambda v: v.reply(body=PDF))
     fetcher = desk.fetcher(clock=desk.hands.clock(), politeness_delay_s=100, total_timeout_s=20)
 
     fetcher.fetch(url)
+    _, errors = tried(fetcher, url, attempts=2)
+    desk.hands.now_s += 100
     fetcher.fetch(url)
 
-    assert desk.hands.sleeps == [100]
+    assert [e.code for e in errors] == ["E_FETCH_HOST_RESTING"] * 2
+    assert [e.detail["retry_after_s"] for e in errors] == [100, 100]
+    assert errors[0].detail["url"] == url
+    assert desk.hands.sleeps == []
 
 
 def test_a_host_that_keeps_failing_is_left_alone(site: Site, desk: Desk):
@@ -89,12 +96,12 @@ def test_one_request_tries_a_host_that_failed_and_the_others_wait_for_it():
     hosts.failed("a.example")
     hands.now_s += 60
 
-    hosts.take_turn("a.example")
+    hosts.take_turn("a.example", PATIENCE_S)
     with pytest.raises(HostResting):
-        hosts.take_turn("a.example")
+        hosts.take_turn("a.example", PATIENCE_S)
     hosts.answered("a.example")
 
-    assert hosts.take_turn("a.example") >= 0
+    assert hosts.take_turn("a.example", PATIENCE_S) >= 0
 
 
 def test_a_trial_that_fails_closes_the_host_again():
@@ -104,11 +111,11 @@ def test_a_trial_that_fails_closes_the_host_again():
     hosts.failed("a.example")
     hosts.failed("a.example")
     hands.now_s += 60
-    hosts.take_turn("a.example")
+    hosts.take_turn("a.example", PATIENCE_S)
     hosts.failed("a.example")
 
     with pytest.raises(HostResting) as caught:
-        hosts.take_turn("a.example")
+        hosts.take_turn("a.example", PATIENCE_S)
 
     assert caught.value.detail["retry_after_s"] == 60
 
@@ -119,10 +126,10 @@ def test_a_trial_that_never_reports_does_not_close_the_host_for_ever():
     hosts = _hosts(hands, breaker_failures=1, breaker_open_s=60)
     hosts.failed("a.example")
     hands.now_s += 60
-    hosts.take_turn("a.example")
+    hosts.take_turn("a.example", PATIENCE_S)
     hands.now_s += 60
 
-    assert hosts.take_turn("a.example") == 0
+    assert hosts.take_turn("a.example", PATIENCE_S) == 0
 
 
 def test_only_failures_in_a_row_count(site: Site, desk: Desk):
@@ -149,7 +156,7 @@ def test_a_resting_host_stays_so_however_often_it_is_asked_for():
     hosts.answered("a.example")
 
     with pytest.raises(HostResting) as caught:
-        hosts.take_turn("a.example")
+        hosts.take_turn("a.example", PATIENCE_S)
 
     assert caught.value.detail["retry_after_s"] == 50
     assert "as it asked for a pause" in str(caught.value)
@@ -161,8 +168,8 @@ def test_hosts_that_do_not_matter_any_more_are_forgotten():
     hosts = _hosts(hands)
     hosts.failed("ill.example")
     for number in range(MAX_REMEMBERED):
-        hosts.take_turn(f"{number}.example")
+        hosts.take_turn(f"{number}.example", PATIENCE_S)
     hands.now_s = NOW + 10
-    hosts.take_turn("one-more.example")
+    hosts.take_turn("one-more.example", PATIENCE_S)
 
     assert set(hosts._hosts) == {"ill.example", "one-more.example"}

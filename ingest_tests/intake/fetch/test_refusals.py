@@ -85,6 +85,7 @@ def test_no_spelling_of_the_loopback_is_fetched(host: str, site: Site, desk: Des
 
     assert (error.code, error.category, error.retryable) == ("E_FETCH_ADDRESS", "config", False)
     assert "set fetch.allow_private = true if it is yours" in str(error)
+    assert error.detail["url"] == site.url("/a.pdf", host)
     assert site.visits == []
 
 
