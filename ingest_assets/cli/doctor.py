@@ -91,7 +91,7 @@ def _readable(folder: Path, _home: Home) -> str:
 
 def _execution(home: Home) -> str:
     """What would be refused is refused here too; where each stage runs."""
-    refuse_early(home, list(home.stages), StageRunConfig())
+    refuse_early(home, list(home.stages), StageRunConfig.model_validate({}))
     return ", ".join(f"{stage} on {kind_of(home.options(stage))}" for stage in home.stages)
 
 

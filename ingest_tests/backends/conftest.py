@@ -7,7 +7,6 @@ from ingest_assets.backends.ray_backend import RayBackend
 from ingest_assets.backends.ray_cluster import connect, disconnect
 from ingest_assets.model.ports import ExecutionBackend
 
-
 RAY = pytest.param("ray", marks=pytest.mark.slow)
 
 
