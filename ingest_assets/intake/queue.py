@@ -228,7 +228,7 @@ def _update_held(connection: sa.Connection, token: str, values: Mapping[str, Any
 def _update_each(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Change rows that were locked before; each names its number and the same columns."""
     if rows:
-        changed = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != "seq"}
+        changed: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != "seq"}
         update = artifacts.update().where(artifacts.c.seq == sa.bindparam("new_seq")).values(**changed)
         connection.execute(update, [{f"new_{name}": row[name] for name in row} for row in rows])
 
