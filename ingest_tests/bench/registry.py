@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from ingest_tests.bench import (
+    artifact_queue,
     dying_workers,
     idle_coordinator,
     schedule_order,
@@ -12,7 +13,15 @@ from ingest_tests.bench import (
 )
 from ingest_tests.bench.figures import Figure, Size
 
-_MODULES = (skipped_items, trivial_items, idle_coordinator, stuck_item, dying_workers, schedule_order)
+_MODULES = (
+    skipped_items,
+    trivial_items,
+    idle_coordinator,
+    stuck_item,
+    dying_workers,
+    schedule_order,
+    artifact_queue,
+)
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {
     module.__name__.rpartition(".")[2]: module.measure for module in _MODULES
