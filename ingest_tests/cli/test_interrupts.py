@@ -33,6 +33,7 @@ def _start(code: str) -> "subprocess.Popen[str]":
     process = subprocess.Popen([sys.executable, "-c", LISTEN + code], env=clean_environment(), **pipes)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)  # from saying so to being stuck
     return process
 
 
