@@ -5,12 +5,14 @@ folder above the binaries to the world. PostgreSQL refuses to run as root, so it
 """
 
 import contextlib
+import ctypes
 import importlib.util
 import itertools
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -57,6 +59,7 @@ def running_postgres() -> Iterator[Postgres]:
         init = [binaries / "initdb", *data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(init, check=True, **options)
         line = [binaries / "postgres", *data, "-F", "-k", folder, "-h", "", "-c", "max_connections=60"]
+        options |= {"preexec_fn": _end_with_parent}
         with (folder / "log").open("wb") as log, subprocess.Popen(line, stderr=log, **options) as process:
             try:
                 _wait_until_up(Postgres(folder), process, folder / "log")
@@ -80,6 +83,13 @@ def _binaries(folder: Path, identity: dict) -> Path:
             shutil.copytree(site / part, folder / part)
         return folder / BINARIES
     return site / BINARIES
+
+
+def _end_with_parent() -> None:
+    """Linux stops the server when the tests are killed; elsewhere it would go on."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGINT)
 
 
 def _wait_until_up(server: Postgres, process: subprocess.Popen, log: Path) -> None:

@@ -1,11 +1,13 @@
 """Caps per host and resolver, and those who must not wait for others."""
 
 import tempfile
+import threading
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest_assets.intake import schema
 from ingest_assets.intake.artifacts import NewArtifact
 from ingest_assets.intake.choosing import Room, choose
 from ingest_assets.intake.inbox import Filter
@@ -73,6 +75,26 @@ def test_a_full_host_with_ten_thousand_artifacts_holds_nobody_up(make_queue: Mak
 
     assert first == ["a0", "a1", "a20000", "a20001", "a20002"]
     assert second == ["a20003", "a20004", "a20005", "a20006", "a20007"]
+
+
+def test_a_lease_waits_for_one_that_is_being_given(make_queue: MakeQueue, ledger: Ledger) -> None:
+    """Or both would count the same leases, and each add its own: between them they would pass the cap."""
+    queue = make_queue(max_per_host=2)
+    queue.enqueue(some(5, "a.org"), NOW)
+    found: list[list[str]] = []
+    other = threading.Thread(target=lambda: found.append(leased(queue)))
+
+    with ledger.database.begin("lease") as connection:
+        other.start()
+        other.join(0.5)
+        waited = other.is_alive()
+        first = schema.artifacts.c.artifact_id == "a0"
+        held = {"state": "in_progress", "lease_token": "another's", "lease_expires": NOW + 600}
+        connection.execute(schema.artifacts.update().where(first).values(**held))
+    other.join(30)
+
+    assert waited
+    assert found == [["a1"]]
 
 
 lanes = st.tuples(st.sampled_from(["", "a.org", "b.org", "c.org"]), st.sampled_from(["x", "y"]))

@@ -29,8 +29,10 @@ from ingest_assets.intake.queue import Queue
 from ingest_assets.model.options import QueueOptions
 where = sys.argv[1]
 ledger = Ledger(where if "://" in where else Path(where))
-order = range(500) if sys.argv[2] == "up" else range(499, -1, -1)
-given = (NewArtifact(artifact_id=f"a{n}", path=f"/files/{n}.md") for n in order)
+order = range(3000) if sys.argv[2] == "up" else range(2999, -1, -1)
+given = [NewArtifact(artifact_id=f"a{n}", path=f"/files/{n}.md") for n in order]
+print("ready", flush=True)
+sys.stdin.readline()
 print(len(Queue(ledger.database, QueueOptions()).enqueue(given, time.time()).new))
 """
 
@@ -159,14 +161,22 @@ def test_imports_at_once_add_every_artifact_once(ledger_is_at: Path | str) -> No
         subprocess.Popen(
             [sys.executable, "-c", ENQUEUER, str(ledger_is_at), way],
             env=clean_environment(),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         for way in ("up", "down", "up")
     ]
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
 
     new = [int(process.communicate(timeout=120)[0]) for process in started]
-
     queue = Queue(Ledger(ledger_is_at).database, QueueOptions())
-    assert sum(new) == queue.stats(time.time()).total == 500
-    assert queue.enqueue(some(500), time.time()) == Enqueued([], [f"a{n}" for n in range(500)])
+    assert sum(new) == queue.stats(time.time()).total == 3000
+    assert queue.enqueue(some(3000), time.time()) == Enqueued([], [f"a{n}" for n in range(3000)])
