@@ -5,7 +5,7 @@ from typing import Literal
 
 from ingest_assets.backends import ray_cluster
 from ingest_assets.backends.local import local_backend
-from ingest_assets.backends.workers import choose_workers, probe
+from ingest_assets.backends.workers import choose_workers, gpus_claimed, probe
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import StageOptions
 from ingest_assets.model.ports import ExecutionBackend
@@ -52,8 +52,8 @@ def open_backend(
     from ingest_assets.backends.ray_backend import RayBackend
 
     ray_cluster.connect(options.execution.address)
-    execution = options.execution
-    return RayBackend(workers, preload, num_cpus=_cpus_claimed(options), num_gpus=execution.num_gpus, say=say)
+    gpus = gpus_claimed(options, ray_cluster.cluster_machine())
+    return RayBackend(workers, preload, num_cpus=_cpus_claimed(options), num_gpus=gpus, say=say)
 
 
 def _cpus_claimed(options: StageOptions) -> float:

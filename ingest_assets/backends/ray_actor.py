@@ -11,10 +11,12 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from ingest_assets.backends.processes import ProcessBackend
-from ingest_assets.model.errors import ItemError
+from ingest_assets.model.errors import ItemCancelled, ItemError, SubmitFailed
+from ingest_assets.model.identity import code_version
 
 MAX_LINES = 200
 
@@ -29,21 +31,26 @@ class Supervisor:
         self._output = _Output()
         self._backend = ProcessBackend(1, preload, start_method="spawn")
 
-    def ready(self) -> str:
-        """Where this worker is."""
+    def ready(self) -> tuple[str, str]:
+        """Where this worker is, and which code it has."""
         import ray
 
-        return f"{socket.gethostname()} (node {ray.get_runtime_context().get_node_id()[:8]})"
+        place = f"{socket.gethostname()} (node {ray.get_runtime_context().get_node_id()[:8]})"
+        return place, code_version()
 
     def stay(self) -> None:
         """Never returns: the call fails when the actor ends, and so its owner hears of it at once."""
         threading.Event().wait()
 
     def run(self, blob: bytes, timeout_s: float) -> tuple[Any, ItemError | None, list[str]]:
-        """The call's value or how it ended, and what was printed meanwhile."""
-        future = self._backend.submit_pickled(blob, timeout_s)
+        """The call's value or how it ended, and what was printed meanwhile.
+
+        A backend that broke down here makes this actor useless: it ends, and its owner starts another.
+        """
         try:
-            return future.result(), None, self._output.take()
+            return self._backend.submit_pickled(blob, timeout_s).result(), None, self._output.take()
+        except (ItemCancelled, CancelledError, SubmitFailed):
+            os._exit(1)
         except ItemError as error:
             return None, error, self._output.take()
 

@@ -4,6 +4,7 @@ One thread owns all actors and waits for events: a call was submitted, an actor 
 An actor gets one item at a time and only when it is idle, so nothing queues up on the cluster.
 """
 
+import contextlib
 import os
 import pickle
 import queue
@@ -18,14 +19,17 @@ from typing import Any
 
 from ingest_assets.backends.endings import cancelled
 from ingest_assets.backends.ray_actor import Supervisor
-from ingest_assets.backends.ray_cluster import import_ray
+from ingest_assets.backends.ray_cluster import import_ray, is_alive
 from ingest_assets.backends.slots import START_LIMIT_S, Job
-from ingest_assets.model.errors import ContractBroken, SubmitFailed, WorkerLost
+from ingest_assets.model.errors import SubmitFailed, WorkerLost
+from ingest_assets.model.identity import code_version
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.ports import Call
 
 CLOSE_LIMIT_S = 10.0
 MAX_FAILED_STARTS = 5
+PROBE_INTERVAL_S = 5.0
+GONE_AFTER_S = 25.0
 # What an actor may need beyond an item's own limit before it is taken for lost: its worker may be starting.
 ANSWER_MARGIN_S = START_LIMIT_S + 30.0
 _ENVIRONMENT = ("INGEST_", "HF_", "TRANSFORMERS_", "TOKENIZERS_", "DOCLING_", "OMP_", "OTEL_")
@@ -70,6 +74,8 @@ class RayBackend:
         self._slots: list[_Slot] = []
         self._started = self._failed_starts = 0
         self._ready_by: float | None = None
+        self._alive_at = time.monotonic()
+        self._probe_at = self._alive_at + PROBE_INTERVAL_S
         self._kill_at: float | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -144,6 +150,14 @@ class RayBackend:
         if self._broken is None:
             for _ in range(min(len(self._waiting) - starting, self._workers - len(self._slots))):
                 self._start_slot()
+        self._set_limit_for_the_first()
+
+    def _set_limit_for_the_first(self) -> None:
+        """Work that waits while no actor is ready must not wait for ever."""
+        if not self._waiting or any(slot.is_ready for slot in self._slots):
+            self._ready_by = None
+        elif self._ready_by is None:
+            self._ready_by = time.monotonic() + self._start_limit_s
 
     def _start_slot(self) -> None:
         environment = {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)}
@@ -154,8 +168,6 @@ class RayBackend:
         slot = _Slot(remote.remote(self._preload, environment), self._started)
         self._slots.append(slot)
         self._hear(slot.actor.ready.remote(), partial(self._on_ready, slot))
-        if self._ready_by is None and not any(each.is_ready for each in self._slots):
-            self._ready_by = time.monotonic() + self._start_limit_s
 
     def _assign(self, slot: _Slot) -> None:
         while self._waiting:
@@ -180,6 +192,7 @@ class RayBackend:
 
     def _seconds_to_wait(self) -> float | None:
         moments = [moment for moment in (self._kill_at, self._ready_by) if moment is not None]
+        moments += [self._probe_at] if self._slots or self._waiting else []
         moments += [slot.answer_by for slot in self._slots if slot.answer_by is not None]
         return max(0.0, min(moments) - time.monotonic()) if moments else None
 
@@ -192,26 +205,25 @@ class RayBackend:
             if self._failed_starts >= MAX_FAILED_STARTS:
                 self._broken = f"stopped because Ray workers end while starting: {_first_line(error)}"
             return
-        slot.place, slot.is_ready = future.result(), True
-        self._failed_starts, self._ready_by = 0, None
+        slot.place, version = future.result()
+        if version != code_version():
+            self._refuse(slot)
+            return
+        slot.is_ready, self._failed_starts = True, 0
         self._hear(slot.actor.stay.remote(), partial(self._on_end, slot))
         self._say(f"worker {slot.number} is ready on {slot.place}")
 
     def _on_answer(self, slot: _Slot, future: Future[Any]) -> None:
         if slot not in self._slots or slot.job is None:
             return
-        error = future.exception()
-        if isinstance(error, self._ray.exceptions.RayTaskError):
-            job, slot.job, slot.answer_by = slot.job, None, None
-            job.end(error=ContractBroken(f"the item or its answer does not pickle: {_last_line(error)}"))
-        elif error is not None:
+        if future.exception() is not None:
             self._lose(slot)
-        else:
-            job, slot.job, slot.answer_by = slot.job, None, None
-            value, fault, lines = future.result()
-            for line in lines:
-                self._say(f"worker {slot.number}: {line}")
-            job.end(value, fault)
+            return
+        job, slot.job, slot.answer_by = slot.job, None, None
+        value, fault, lines = future.result()
+        for line in lines:
+            self._say(f"worker {slot.number}: {line}")
+        job.end(value, fault)
 
     def _on_end(self, slot: _Slot, future: Future[Any]) -> None:
         if slot in self._slots:
@@ -220,10 +232,18 @@ class RayBackend:
     def _lose(self, slot: _Slot) -> None:
         """The actor or its node is gone. Its item is not to blame, and is tried again by the runner."""
         self._slots.remove(slot)
-        self._kill(slot)
-        self._say(f"worker {slot.number} on {slot.place} is lost")
         if slot.job is not None:
             slot.job.end(error=WorkerLost(f"the worker on {slot.place} was lost while it had the item"))
+        self._say(f"worker {slot.number} on {slot.place} is lost")
+        self._kill(slot)
+
+    def _refuse(self, slot: _Slot) -> None:
+        """Rows of other code would be taken for current ones for good."""
+        self._broken = (
+            f"stopped because {slot.place} has another version of ingest_assets; install the same everywhere"
+        )
+        self._slots.remove(slot)
+        self._kill(slot)
 
     def _look_at_the_clock(self) -> None:
         now = time.monotonic()
@@ -236,17 +256,28 @@ class RayBackend:
                 f"stopped because the Ray cluster placed no worker within {self._start_limit_s:g} s "
                 f"(each asks for {asked or 'nothing'})"
             )
+        if self._probe_at <= now:
+            self._probe(now)
+
+    def _probe(self, now: float) -> None:
+        """A cluster that is gone says nothing; and Ray ends this whole process a minute after its head."""
+        if is_alive():
+            self._alive_at = now
+        elif now - self._alive_at >= GONE_AFTER_S:
+            self._broken = "stopped because the Ray cluster is gone: its head or all its nodes do not answer"
+        self._probe_at = time.monotonic() + PROBE_INTERVAL_S
 
     def _end_all(self) -> None:
         for slot in self._slots:
             if slot.job is not None:
                 slot.job.end(error=cancelled())
         self._cancel_waiting()
-        for slot in self._slots:
-            self._kill(slot)
+        if is_alive():
+            for slot in self._slots:
+                self._kill(slot)
 
     def _kill(self, slot: _Slot) -> None:
-        if self._ray.is_initialized():
+        with contextlib.suppress(self._ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError):
             self._ray.kill(slot.actor, no_restart=True)
 
     def _cancel_waiting(self) -> None:
@@ -256,7 +287,3 @@ class RayBackend:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _last_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1]

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from types import ModuleType
 
 from ingest_assets.backends.workers import MIB, Machine, probe
@@ -14,12 +15,8 @@ from ingest_assets.model.errors import ConfigError, IngestError
 
 # Only small references cross the wire, so the object store may be the smallest that Ray takes.
 _OBJECT_STORE_BYTES = 100 * MIB
-# Ray must not start a cluster where ours was lost, nor report home, nor hide GPUs that nobody claimed.
-_DEFAULTS = {
-    "RAY_ENABLE_AUTO_CONNECT": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
+# Ray must not start a cluster where ours was lost, nor report home.
+_DEFAULTS = {"RAY_ENABLE_AUTO_CONNECT": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 _CLIENT = "ray://"
 _REACH_LIMIT_S = 10.0
 
@@ -49,7 +46,7 @@ def connect(address: str) -> None:
     global _address
     ray = import_ray()
     if ray.is_initialized():
-        if _address is None or _address == address:
+        if (_address is None or _address == address) and is_alive():
             return
         disconnect()
     options = {"namespace": "ingest", "log_to_driver": False, "logging_level": logging.ERROR}
@@ -70,16 +67,18 @@ def _require_listener(address: str) -> None:
     """Ask first whether anybody listens: Ray itself tries for minutes."""
     host, _, port = address.removeprefix(_CLIENT).rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=_REACH_LIMIT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH_LIMIT_S).close()
 
 
 @contextlib.contextmanager
 def _keeping_sigterm() -> Iterator[None]:
     """Ray takes SIGTERM for itself; who runs us has plans of their own for it."""
     handler = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _explain(address: str, error: Exception) -> str:
@@ -99,6 +98,25 @@ def disconnect() -> None:
     _address = None
 
 
+def is_alive() -> bool:
+    """True when the head answers and knows of a node that lives."""
+    ray = import_ray()
+    if not ray.is_initialized():
+        return False
+    try:
+        _require_listener(_head_address(ray))
+        return any(node["Alive"] for node in ray.nodes())
+    except (OSError, RuntimeError, ray.exceptions.RayError):
+        return False
+
+
+def _head_address(ray: ModuleType) -> str:
+    if _address is not None and is_client(_address):
+        return _address
+    address: str = ray.get_runtime_context().gcs_address
+    return address
+
+
 def is_client(address: str) -> bool:
     """True for addresses that go through Ray Client, a proxy with limits of its own."""
     return address.startswith(_CLIENT)
@@ -111,14 +129,11 @@ def owns_cluster() -> bool:
 
 def cluster_machine() -> Machine:
     """What the connected cluster has in all; a cluster of our own has what this machine may use."""
-    if owns_cluster():
-        return probe()
     found = import_ray().cluster_resources()
-    return Machine(
-        cores=max(1, int(found.get("CPU", 0))),
-        available_mib=int(found.get("memory", 0)) // MIB,
-        gpus=int(found.get("GPU", 0)),
-    )
+    gpus = int(found.get("GPU", 0))
+    if owns_cluster():
+        return replace(probe(), gpus=gpus)
+    return Machine(max(1, int(found.get("CPU", 0))), int(found.get("memory", 0)) // MIB, gpus)
 
 
 def _first_line(error: BaseException) -> str:

@@ -32,6 +32,13 @@ def choose_workers(options: StageOptions, machine: Machine) -> tuple[int, str]:
 def _count(options: StageOptions, machine: Machine) -> tuple[int, str]:
     if options.workers > 0:
         return options.workers, f"{options.workers} as configured"
+    count, reason = _by_policy(options, machine)
+    if options.execution.backend == "ray" and (room := _room(options, machine)) < count:
+        return room, f"{room}: the cluster has room for so many, instead of {reason}"
+    return count, reason
+
+
+def _by_policy(options: StageOptions, machine: Machine) -> tuple[int, str]:
     if options.policy == "gpu":
         return _gpu_count(options, machine)
     if options.policy == "io":
@@ -47,11 +54,31 @@ def _count(options: StageOptions, machine: Machine) -> tuple[int, str]:
 
 
 def _gpu_count(options: StageOptions, machine: Machine) -> tuple[int, str]:
-    claimed = options.execution.num_gpus if options.execution.backend == "ray" else 0
+    """On one machine a model batches inside; on a cluster each GPU can have one."""
+    claimed = gpus_claimed(options, machine) if options.execution.backend == "ray" else 0
     count = int(machine.gpus / claimed) if claimed else 0
     if count > 1:
         return count, f"{count}: {machine.gpus} GPUs, and {claimed:g} for each worker"
     return 1, "1: one model at a time, which batches inside"
+
+
+def _room(options: StageOptions, machine: Machine) -> int:
+    """How many workers with these claims a cluster can hold."""
+    cpus, gpus = options.execution.num_cpus, gpus_claimed(options, machine)
+    memory = machine.available_mib // options.memory_per_worker_mib
+    fitting = [
+        memory,
+        int(machine.cores / cpus) if cpus else memory,
+        int(machine.gpus / gpus) if gpus else memory,
+    ]
+    return max(1, min(fitting))
+
+
+def gpus_claimed(options: StageOptions, machine: Machine) -> float:
+    """What one Ray worker asks for; who asks for nothing sees no GPU there."""
+    if options.execution.num_gpus is not None:
+        return options.execution.num_gpus
+    return 1 if options.policy == "gpu" and machine.gpus else 0
 
 
 def probe(cgroup: Path = Path("/sys/fs/cgroup")) -> Machine:

@@ -124,13 +124,20 @@ def _result(here: Home, variant: Variant, report: RunReport, base: Layout | None
         variant=variant,
         status=status,
         seconds=report.wall_seconds,
-        done=len(here.ledger.documents()) - len(failed),
+        done=_done(here, len(failed), is_complete=not report.broken),
         failed=len(failed),
         tables=table_hashes(here.layout, assets),
         difference=difference,
         why=why,
         kept=here.layout.home if why else None,
     )
+
+
+def _done(here: Home, failed: int, *, is_complete: bool) -> int:
+    """Documents that are through; of a run that stopped, those that have reached the last table."""
+    if is_complete:
+        return len(here.ledger.documents()) - failed
+    return len(here.tables(list(GRAPH)[-1]).records)
 
 
 def _layout(home: Home, name: str) -> Layout:

@@ -19,12 +19,12 @@ from ingest_assets.defs.parity import (
     Circumstances,
     ParityRecord,
     circumstances_of,
-    code_version_on_disk,
     drop_record,
     write_record,
 )
 from ingest_assets.intake.folders import require_folder
 from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.identity import code_version_on_disk
 from ingest_assets.samples import samples_folder
 
 Input = Annotated[
@@ -50,6 +50,7 @@ def validate(
     input: Input = None,
     only: Only = None,
     workers: Workers = None,
+    experimental: flags.ExperimentalFlag = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Run documents inline, on threads, on processes and on Ray, and compare every byte of every table.
@@ -108,6 +109,7 @@ def _keep_or_drop_record(
         ran = [result.variant for result in results if result.status != "not installed"]
         record = ParityRecord(
             circumstances=circumstances,
+            gpu_on_threads=any(result.variant.note for result in results),
             workers=_workers_by_kind(ran),
             tables=results[0].tables,
             input=str(folder),

@@ -22,7 +22,7 @@ class StageExecution:
     reason: str
 
     def as_line(self) -> str:
-        """For the log: `2 workers on processes (2: 2 cores, …)`."""
+        """For the log: `2 workers, processes (2: 2 cores, …)`."""
         return f"{self.workers} workers, {self.kind} ({self.reason})"
 
 

@@ -3,18 +3,15 @@
 A home keeps one record, the last: it has one configuration, and a proof for another is of no use to it.
 """
 
-import functools
 import platform
 import shlex
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-import ingest_assets
 from ingest_assets.backends import Kind
 from ingest_assets.defs.home import Home
 from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.identity import canonical_json, hash_file, installed_versions, sha256_text
+from ingest_assets.model.identity import code_version, installed_versions
 from ingest_assets.storage.atomic import replacing
 
 
@@ -35,6 +32,7 @@ class ParityRecord(BaseModel):
 
     circumstances: Circumstances
     workers: dict[str, list[int]] = Field(description="Numbers of workers compared, by kind of backend.")
+    gpu_on_threads: bool = Field(False, description="Stages on a GPU were compared on threads only.")
     tables: dict[str, str] = Field(description="sha256 of each table, by asset and batch.")
     input: str = Field(description="The folder whose documents were used.")
     documents: int = Field(description="How many documents there were.")
@@ -53,20 +51,6 @@ def circumstances_of(home: Home) -> Circumstances:
     return Circumstances(
         code_version=code_version(), configuration_hash=home.configuration_hash, versions=libraries
     )
-
-
-@functools.cache
-def code_version() -> str:
-    """Of the code that this process runs: taken once, as its sources may be replaced on disk meanwhile."""
-    return code_version_on_disk()
-
-
-def code_version_on_disk() -> str:
-    """This package's version and a hash of its own sources: `0.1.0+3f2a…`."""
-    package = Path(ingest_assets.__file__).parent
-    sources = sorted(package.rglob("*.py"))
-    hashes = [[path.relative_to(package).as_posix(), hash_file(path)[0]] for path in sources]
-    return f"{installed_versions('ingest-assets')['ingest-assets']}+{sha256_text(canonical_json(hashes))}"
 
 
 def write_record(home: Home, record: ParityRecord) -> None:
@@ -95,7 +79,7 @@ def require_parity(home: Home, stage: str, kind: Kind, workers: str) -> None:
     """
     if not home.settings.features.require_parity:
         return
-    gap = _gap(home, kind)
+    gap = _gap(home, stage, kind)
     if gap is not None:
         raise ConfigError(
             f"stages.{stage}: {workers} on {kind} are refused, because features.require_parity is on and "
@@ -104,7 +88,7 @@ def require_parity(home: Home, stage: str, kind: Kind, workers: str) -> None:
         )
 
 
-def _gap(home: Home, kind: Kind) -> str | None:
+def _gap(home: Home, stage: str, kind: Kind) -> str | None:
     """What the home's record lacks, in words; None when it proves this kind of backend."""
     record = read_record(home)
     if record is None:
@@ -118,6 +102,7 @@ def _gap(home: Home, kind: Kind) -> str | None:
             return f"the parity record was made with {name} {before}, and here is {here}"
     if then.configuration_hash != now.configuration_hash:
         return "the parity record was made with other settings"
-    if not record.covers(kind):
+    is_gpu = home.options(stage).policy == "gpu"
+    if not record.covers(kind) or (is_gpu and kind == "processes" and record.gpu_on_threads):
         return f"the parity record does not cover {kind} with more than one worker"
     return None

@@ -3,6 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
+from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import StageOptions
 
 _EXECUTION = ("backend", "run_on")
@@ -29,6 +30,8 @@ class StageRunConfig(dg.Config):
         """The settings' options with this run's changes; refused values are named by their key."""
         given = self.given()
         where = {name: given.pop(name) for name in _EXECUTION if name in given}
+        if where.get("backend") == "ray" and where.get("run_on", "auto") != "auto":
+            raise ConfigError("run_on: says where items run on the local backend; leave it out with ray.")
         execution = {**options.execution.model_dump(), **where}
         return StageOptions.model_validate({**options.model_dump(), **given, "execution": execution})
 

@@ -1,5 +1,6 @@
 """Ids and hashes: stable, lossless, and the same on every machine."""
 
+import functools
 import hashlib
 import json
 import unicodedata
@@ -60,3 +61,17 @@ def hash_file(path: Path, head_bytes: int = 0) -> tuple[str, bytes]:
             head = head or block[:head_bytes]
             digest.update(block)
     return digest.hexdigest(), head
+
+
+@functools.cache
+def code_version() -> str:
+    """Of the code that this process runs: taken once, as its sources may be replaced on disk meanwhile."""
+    return code_version_on_disk()
+
+
+def code_version_on_disk() -> str:
+    """This package's version and a hash of its own sources: `0.1.0+3f2a…`."""
+    package = Path(__file__).parents[1]
+    sources = sorted(package.rglob("*.py"))
+    hashes = [[path.relative_to(package).as_posix(), hash_file(path)[0]] for path in sources]
+    return f"{installed_versions('ingest-assets')['ingest-assets']}+{sha256_text(canonical_json(hashes))}"

@@ -29,7 +29,9 @@ class ExecutionOptions(BaseModel):
     num_cpus: float | None = Field(
         None, ge=0, description="Cores a Ray worker claims; none = 1, and 0.25 under io."
     )
-    num_gpus: float = Field(0, ge=0, description="GPUs a Ray worker claims.")
+    num_gpus: float | None = Field(
+        None, ge=0, description="GPUs a Ray worker claims; none = 1 under gpu where there are any, else 0."
+    )
     dangerous_gpu_processes: bool = Field(
         False, description="Let gpu stages run on processes, each with a model and a GPU context of its own."
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ingest_assets.model.errors import QuarantineFailed, SubmitFailed, WorkerDied
+from ingest_assets.model.errors import QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.outcomes import StageOutcome, Verdict
 from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
@@ -21,6 +21,7 @@ from ingest_assets.runner.tickets import ReadyQueue, RetryQueue, Ticket
 from ingest_assets.runner.verdicts import verdict_of
 
 PLAN_ITEMS_PER_TURN = 1000
+LOOK_INTERVAL_S = 1.0  # between looks at a backend that may have broken
 _NOTHING_HELD = contextlib.nullcontext()
 
 
@@ -156,6 +157,8 @@ class Coordinator:
         if self._wants_more() or (not self._in_flight and not self._retrying):
             return 0.0
         interval_s = self._options.diagnostics_interval_s
+        if self._in_flight:
+            interval_s = min(interval_s, LOOK_INTERVAL_S)
         due_s = self._retrying.next_due_s()
         return interval_s if due_s is None else min(interval_s, max(0.0, due_s - self._clock.monotonic_s()))
 
@@ -169,10 +172,18 @@ class Coordinator:
 
     def _settle_arrival(self, future: Future[Any], ticket: Ticket) -> None:
         attempt = attempt_of(future, ticket, stage=self._call.stage, now_epoch_s=self._clock.epoch_s())
+        if attempt is None and self._tally.cancelled_reason is None:
+            attempt = self._given_up(ticket)
         if attempt is None or self._died_with_the_stage(attempt):  # stays open, and is cancelled at the end
             del self._in_flight[future]
         else:
             self._settle(ticket, attempt, future)
+
+    def _given_up(self, ticket: Ticket) -> Attempt:
+        """The backend cancelled the item, and nobody had asked it to."""
+        lost = WorkerLost("the backend gave the item up")
+        record = described(lost, stage=self._call.stage, item_id=ticket.item.item_id)
+        return Attempt(None, record, ticket.submitted_epoch_s, self._clock.epoch_s())
 
     def _died_with_the_stage(self, attempt: Attempt) -> bool:
         """A supervisor that ends us may end our workers in the same breath: no fault of their items."""

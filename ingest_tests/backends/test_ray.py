@@ -151,12 +151,30 @@ def test_a_cluster_without_room_stops_the_stage_with_what_was_asked(cluster):
     assert (outcome.scheduled, outcome.cancelled) == (3, 3)
 
 
+@pytest.mark.slow
+def test_a_cluster_that_is_gone_stops_the_stage_and_the_next_one_gets_another(tmp_path):
+    """Ray would end this whole process a minute after its head; we stop before, with all accounted for."""
+    ray_cluster.disconnect()
+    ray_cluster.connect("")
+    (head,) = [child for child in psutil.Process().children() if child.name() == "gcs_server"]
+    options = StageOptions(grace_s=0)
+    backend = RayBackend(1, num_cpus=0)
+    plan = plan_of(*["sleep"] * 200, meta={"seconds": 1})
+    outcome = run_stage(plan, by_name, options, AtItem("sleep-1", head.kill), backend=backend)
+    ray_cluster.connect("")
+    after = run_stage(plan_of("ok"), by_name, options, backend=RayBackend(1, num_cpus=0))
+
+    assert outcome.cancelled_reason is not None
+    assert "the Ray cluster is gone" in outcome.cancelled_reason
+    assert outcome.adds_up()
+    assert after.succeeded == 1
+
+
 def test_closing_leaves_no_worker_behind(cluster):
-    """Idle, busy and stuck ones alike."""
-    backend = RayBackend(2, num_cpus=0)
+    """Busy with something that cannot be interrupted, or asleep."""
+    backend = RayBackend(1, num_cpus=0)
     pid = backend.submit(by_name, WorkItem("pid-1", "f"), ItemContext(), 0).result(timeout=60).counts["pid"]
-    for name in ("stuck-2", "sleep-3"):
-        backend.submit(by_name, WorkItem(name, "f"), ItemContext(), 0)
+    backend.submit(by_name, WorkItem("stuck-2", "f"), ItemContext(), 0)
     time.sleep(0.5)
     backend.close(0)
 

@@ -33,6 +33,16 @@ from ingest_assets.model.options import ExecutionOptions, StageOptions
             (3, "3 by execution.max_workers, instead of 8: 4 per core on 2 cores, at most 32"),
         ),
         (
+            StageOptions(policy="cpu", execution=ExecutionOptions(backend="ray", num_cpus=4)),
+            16,
+            100_000,
+            (
+                4,
+                "4: the cluster has room for so many, instead of 16: 16 cores, and memory for 195 "
+                "(100000 MiB available, 512 MiB each)",
+            ),
+        ),
+        (
             StageOptions(workers=2, execution=ExecutionOptions(max_workers=3)),
             2,
             100,
@@ -43,6 +53,21 @@ from ingest_assets.model.options import ExecutionOptions, StageOptions
 def test_the_number_of_workers_fits_the_machine_and_says_why(options, cores, available_mib, expected):
     """The reason is logged with every run."""
     assert choose_workers(options, Machine(cores, available_mib)) == expected
+
+
+@pytest.mark.parametrize(
+    ("execution", "gpus", "expected"),
+    [
+        (ExecutionOptions(backend="ray"), 4, (4, "4: 4 GPUs, and 1 for each worker")),
+        (ExecutionOptions(backend="ray", num_gpus=0.5), 2, (4, "4: 2 GPUs, and 0.5 for each worker")),
+        (ExecutionOptions(backend="ray"), 0, (1, "1: one model at a time, which batches inside")),
+        (ExecutionOptions(), 4, (1, "1: one model at a time, which batches inside")),
+    ],
+)
+def test_on_a_cluster_every_gpu_can_have_a_worker(execution, gpus, expected):
+    """On one machine one model batches inside; who claims no GPU on Ray sees none."""
+    options = StageOptions(policy="gpu", execution=execution)
+    assert choose_workers(options, Machine(8, 100_000, gpus)) == expected
 
 
 def test_the_probe_finds_a_machine():

@@ -15,7 +15,10 @@ from ingest_assets.cli.main import run
 from ingest_assets.cli.parity_runs import VariantResult, take_in
 from ingest_assets.cli.variants import INLINE, Variant
 from ingest_assets.defs.home import open_home
-from ingest_assets.defs.parity import Circumstances, code_version
+from ingest_assets.defs.parity import Circumstances
+from ingest_assets.model.errors import IngestError
+from ingest_assets.model.identity import code_version
+from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.embeddings import DenseStage
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
@@ -117,9 +120,17 @@ def test_what_will_be_done_is_said_first_and_what_came_out_last(
     assert lines[-1].startswith("All 2 runs gave the same 5 tables, byte for byte; ray is not installed and ")
 
 
-def test_a_run_that_stops_is_no_proof(ingest: Command, folder: Path):
+def test_a_failure_is_compared_whatever_the_budget(ingest: Command, folder: Path):
+    """A home that stops at the first failure can be proved with the samples, of which one fails."""
+    ingest("validate", "--input", folder, *THREADS, INGEST_STAGES__DOCTAGS__ERROR_BUDGET="0")
+
+    assert Layout(ingest.home).parity_record.exists()
+
+
+def test_a_run_that_stops_is_no_proof(ingest: Command, folder: Path, monkeypatch: pytest.MonkeyPatch):
     """Where the inline run is not complete there is nothing to compare with."""
-    done = ingest("validate", "--input", folder, *THREADS, check=1, INGEST_STAGES__DOCTAGS__ERROR_BUDGET="0")
+    monkeypatch.setattr(DoctagsStage, "candidates", _no_plan)
+    done = ingest("validate", "--input", folder, *THREADS, check=1)
 
     assert "inline 1: not complete: batch " in done.stderr
     assert done.stdout.splitlines()[-1] == (
@@ -215,3 +226,7 @@ def test_code_that_changes_during_the_runs_proves_nothing(monkeypatch: pytest.Mo
 
     assert before is None
     assert str(validating._objection(results, then)).startswith("The code changed on disk during the runs")
+
+
+def _no_plan(*_: object) -> None:
+    raise IngestError("the disk is gone")

@@ -1,10 +1,13 @@
 """Another try: how often, after how long, and for which errors."""
 
 import random
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
 from ingest_assets.backends import ThreadBackend
+from ingest_assets.model.errors import ItemCancelled, WorkerLost
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import Manifest, read_manifest, run_stage
 from ingest_assets.runner.retry import backoff_s
@@ -89,3 +92,41 @@ def test_a_full_queue_of_waiting_retries_holds_back_the_plan():
     outcome = run_stage(plan_of(*["mended"] * 30), by_name, options, backend=ThreadBackend(2), clock=clock)
 
     assert (outcome.succeeded, outcome.retries) == (30, 30)
+
+
+def test_an_item_that_the_backend_gives_up_is_tried_again():
+    """Nobody had cancelled it, so it must neither be lost nor waited for."""
+
+    class Forgetful(ThreadBackend):
+        def submit(self, call, item, context, timeout_s):
+            future = super().submit(call, item, context, timeout_s)
+            if context.attempt_no > 1:
+                return future
+            future.result()
+            given_up: Future[Any] = Future()
+            given_up.set_exception(ItemCancelled("closed by itself"))
+            return given_up
+
+    options = StageOptions(retry_backoff_s=0.01)
+    outcome = run_stage(plan_of("ok", "ok"), by_name, options, backend=Forgetful(1))
+
+    assert (outcome.succeeded, outcome.retries) == (2, 2)
+
+
+@pytest.mark.parametrize(("losses", "succeeded"), [(5, 1), (6, 0)])
+def test_a_lost_worker_costs_no_retry_up_to_a_limit(losses, succeeded):
+    """No retries are allowed here; an item whose machines always vanish fails in the end."""
+
+    class Unlucky(ThreadBackend):
+        def submit(self, call, item, context, timeout_s):
+            if context.attempt_no > losses:
+                return super().submit(call, item, context, timeout_s)
+            lost: Future[Any] = Future()
+            lost.set_exception(WorkerLost("its machine vanished"))
+            return lost
+
+    options = StageOptions(retry_backoff_s=0.001)
+    outcome = run_stage(plan_of("ok"), by_name, options, backend=Unlucky(1))
+
+    assert (outcome.succeeded, outcome.failed) == (succeeded, 1 - succeeded)
+    assert [error.code for error in outcome.errors] == ["E_WORKER_LOST"] * (1 - succeeded)
