@@ -183,12 +183,14 @@ class RayBackend:
         reference.future().add_done_callback(lambda future: self._events.put(partial(then, future)))
 
     def _take_events(self) -> None:
-        try:
+        with contextlib.suppress(queue.Empty):
             self._events.get(timeout=self._seconds_to_wait())()
+            self._take_waiting_events()
+
+    def _take_waiting_events(self) -> None:
+        with contextlib.suppress(queue.Empty):
             while True:
                 self._events.get_nowait()()
-        except queue.Empty:
-            return
 
     def _seconds_to_wait(self) -> float | None:
         moments = [moment for moment in (self._kill_at, self._ready_by) if moment is not None]
@@ -268,6 +270,7 @@ class RayBackend:
         self._probe_at = time.monotonic() + PROBE_INTERVAL_S
 
     def _end_all(self) -> None:
+        self._take_waiting_events()  # a call that was submitted just now must be answered too
         for slot in self._slots:
             if slot.job is not None:
                 slot.job.end(error=cancelled())
