@@ -44,4 +44,4 @@ def _open(request: pytest.FixtureRequest) -> ExecutionBackend:
     if request.param == "processes":
         return ProcessBackend(2)
     request.getfixturevalue("cluster")
-    return RayBackend(2, num_cpus=0)
+    return RayBackend(2, ["ingest_tests.runner.workers"], num_cpus=0)  # imports are not the items' time
