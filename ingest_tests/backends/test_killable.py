@@ -1,14 +1,13 @@
 """The contract of backends whose workers can be killed: native code may hang, crash and fork."""
 
-import time
 from collections import Counter
 
-import psutil
 import pytest
 
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import run_stage
+from ingest_tests.backends.ended import all_gone
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import Unimportable, by_name
 
@@ -98,13 +97,4 @@ def test_what_an_item_started_is_killed_with_it(killable, tmp_path):
     outcome = run_stage(plan, by_name, StageOptions(per_item_timeout_s=1), backend=killable)
 
     assert [error.code for error in outcome.errors] == ["E_TIMEOUT"]
-    assert _is_gone(int(note.read_text()), within_s=10)
-
-
-def _is_gone(pid: int, within_s: float) -> bool:
-    give_up = time.monotonic() + within_s
-    while time.monotonic() < give_up:
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
-        time.sleep(0.05)
-    return False
+    assert all_gone([int(note.read_text())], within_s=10)

@@ -14,6 +14,7 @@ from ingest_assets.backends import ProcessBackend
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import run_stage
+from ingest_tests.backends.ended import all_gone, is_running
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
@@ -69,7 +70,7 @@ def test_closing_leaves_no_process_behind():
     backend.close(0)
 
     assert len(during) == 3
-    assert not [child for child in during if _is_running(child.pid)]
+    assert not [child for child in during if is_running(child.pid)]
 
 
 def test_a_fork_of_a_process_that_had_a_fork_server_still_runs_stages(tmp_path):
@@ -88,7 +89,7 @@ def test_no_worker_outlives_a_killed_coordinator(tmp_path, how):
         workers = _wait_for_workers(tmp_path, 2)
         coordinator.send_signal(how)
         coordinator.wait(timeout=30)
-        assert _all_gone(workers, within_s=15)
+        assert all_gone(workers, within_s=15)
     finally:
         coordinator.kill()
 
@@ -101,7 +102,7 @@ def test_ctrl_c_in_the_terminal_reaches_the_coordinator_only(tmp_path):
         os.killpg(coordinator.pid, signal.SIGINT)
         _, errors = coordinator.communicate(timeout=30)
         assert b"KeyboardInterrupt" in errors
-        assert _all_gone(workers, within_s=15)
+        assert all_gone(workers, within_s=15)
     finally:
         coordinator.kill()
 
@@ -130,6 +131,7 @@ import sys
 from ingest_assets.backends import ProcessBackend
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import run_stage
+from ingest_tests.backends.ended import all_gone, is_running
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
@@ -186,22 +188,6 @@ def _wait_for_workers(folder: Path, count: int) -> list[int]:
     raise AssertionError("the workers did not start")
 
 
-def _all_gone(pids: list[int], within_s: float) -> bool:
-    give_up = time.monotonic() + within_s
-    while any(_is_running(pid) for pid in pids):
-        if time.monotonic() > give_up:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def _pids(backend: ProcessBackend, items: int) -> list[int]:
     try:
         item = WorkItem("pid-1", "f")
@@ -212,4 +198,4 @@ def _pids(backend: ProcessBackend, items: int) -> list[int]:
 
 
 def _children() -> list[psutil.Process]:
-    return [p for p in psutil.Process().children(recursive=True) if p.is_running() and _is_running(p.pid)]
+    return [p for p in psutil.Process().children(recursive=True) if p.is_running() and is_running(p.pid)]

@@ -20,6 +20,8 @@ from ingest_assets.model.errors import ConfigError, IngestError
 from ingest_assets.model.items import ItemContext, Plan, WorkItem
 from ingest_assets.model.options import ExecutionOptions, StageOptions
 from ingest_assets.runner import Manifest, QuietHooks, read_manifest, run_stage
+from ingest_tests.backends.ended import all_gone
+from ingest_tests.ray_nodes import two_worker_nodes
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import announced, by_name
 
@@ -38,14 +40,9 @@ class AtItem(QuietHooks):
 
 @pytest.fixture
 def two_nodes():
-    """A head without room for workers, and two nodes with one core each."""
-    ray_cluster.disconnect()
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    nodes = [made.add_node(num_cpus=1) for _ in range(2)]
-    made.wait_for_nodes()
-    yield made, nodes
-    ray_cluster.disconnect()
-    made.shutdown()
+    """A cluster, and its two nodes with one core each."""
+    with two_worker_nodes() as made:
+        yield made
 
 
 @pytest.fixture
@@ -175,7 +172,7 @@ def test_closing_leaves_no_worker_behind(cluster):
     time.sleep(0.5)
     backend.close(0)
 
-    assert _is_gone(pid, within_s=10)
+    assert all_gone([pid], within_s=10)
 
 
 def test_sigterm_stays_with_whoever_had_it():
@@ -216,8 +213,8 @@ def test_no_process_outlives_a_killed_coordinator_with_a_cluster_of_its_own(tmp_
         servers = [child.pid for child in family if not child.name().endswith("Agent")]
         coordinator.kill()
         coordinator.wait(timeout=30)
-        assert _is_gone(started, within_s=30)
-        assert all(_is_gone(pid, within_s=30) for pid in servers)
+        assert all_gone([started], within_s=30)
+        assert all_gone(servers, within_s=30)
     finally:
         coordinator.kill()
 
@@ -251,12 +248,3 @@ def _wait_for(note: Path, within_s: float) -> int:
             return int(text)
         time.sleep(0.02)
     raise AssertionError(f"{note.name} was not written")
-
-
-def _is_gone(pid: int, within_s: float) -> bool:
-    give_up = time.monotonic() + within_s
-    while time.monotonic() < give_up:
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
-        time.sleep(0.05)
-    return False

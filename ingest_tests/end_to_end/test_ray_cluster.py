@@ -2,20 +2,17 @@
 
 import shutil
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from ingest_assets.backends import ray_cluster
 from ingest_assets.defs.instance import open_instance
-from ingest_assets.runner import read_manifest
 from ingest_assets.samples import samples_folder
 from ingest_assets.storage.layout import Layout
 from ingest_tests.conftest import Command, clean_environment
-
-Cluster = pytest.importorskip("ray.cluster_utils").Cluster
+from ingest_tests.end_to_end.leftovers import attempts, staged, wait_until
+from ingest_tests.ray_nodes import two_worker_nodes
 
 SAMPLES = [
     "association-rules.docx",
@@ -32,13 +29,9 @@ SAMPLES = [
 
 @pytest.fixture
 def two_nodes():
-    """A head without room for workers, and two nodes with one core each."""
-    ray_cluster.disconnect()
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    nodes = [made.add_node(num_cpus=1) for _ in range(2)]
-    made.wait_for_nodes()
-    yield made, nodes
-    made.shutdown()
+    """A cluster, and its two nodes with one core each."""
+    with two_worker_nodes() as made:
+        yield made
 
 
 @pytest.mark.slow
@@ -55,8 +48,8 @@ def test_every_document_is_there_and_none_twice_when_a_node_is_lost(
         stdout=subprocess.PIPE,
         text=True,
     )
-    _wait_until(lambda: len(_staged(ingest)) >= 3 or process.poll() is not None)
-    staged_at_loss = len(_staged(ingest))
+    wait_until(lambda: len(staged(ingest)) >= 3 or process.poll() is not None)
+    staged_at_loss = len(staged(ingest))
     cluster.remove_node(nodes[0], allow_graceful=False)
     output, _ = process.communicate(timeout=300)
 
@@ -65,9 +58,7 @@ def test_every_document_is_there_and_none_twice_when_a_node_is_lost(
     assert process.returncode == 0, output
     assert 3 <= staged_at_loss < len(SAMPLES), "the loss must come in the middle"
     assert ingest.hashes() == alone.hashes()
-    done = [
-        row for row in read_manifest(ingest.home / "state/manifests/doctags.jsonl") if row.status == "done"
-    ]
+    done = [row for row in attempts(ingest) if row.status == "done"]
     assert Counter(row.item_id for row in done) == {f"documents:{name}": 1 for name in SAMPLES}
 
 
@@ -88,14 +79,3 @@ def _documents(folder: Path) -> Path:
     for name in SAMPLES:
         shutil.copy(samples_folder() / name, folder / name)
     return folder
-
-
-def _staged(command: Command) -> list[Path]:
-    return list((command.home / "data" / "doctags" / ".parts").rglob("[!.]*.parquet"))
-
-
-def _wait_until(condition, seconds: float = 180) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "what the test waits for did not happen"
-        time.sleep(0.02)
