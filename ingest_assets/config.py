@@ -15,6 +15,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SecretStr,
     StringConstraints,
     ValidationError,
     field_validator,
@@ -22,14 +23,17 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from ingest_assets.config_faults import explain
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import (
     BatchLimits,
     ChunkOptions,
     DenseOptions,
     ExecutionOptions,
+    FetchOptions,
     LexicalOptions,
     ParsingOptions,
+    QueueOptions,
     StageOptions,
 )
 from ingest_assets.storage.layout import Layout
@@ -55,7 +59,12 @@ class SourceSettings(Strict):
 
 
 class IntakeSettings(Strict):
-    """What the watched folders are trusted with."""
+    """Where documents are catalogued, and what the watched folders are trusted with."""
+
+    ledger: SecretStr = Field(
+        SecretStr(""),
+        description="postgresql://USER:PASSWORD@HOST/DATABASE; empty = a SQLite file in the home folder.",
+    )
 
     accept_empty_folders: bool = Field(
         False,
@@ -163,6 +172,8 @@ class Settings(BaseSettings):
         default_factory=dict, description="Watched folders by name."
     )
     intake: IntakeSettings = IntakeSettings()
+    queue: QueueOptions = QueueOptions()
+    fetch: FetchOptions = FetchOptions()
     batches: BatchLimits = BatchLimits()
     parsing: ParsingOptions = ParsingOptions()
     chunks: ChunkOptions = ChunkOptions()
@@ -225,7 +236,7 @@ def read_settings(home: Path) -> Settings:
     try:
         return Settings(**values)
     except ValidationError as error:
-        raise ConfigError("\n".join(_explain(fault, file) for fault in error.errors())) from None
+        raise ConfigError("\n".join(explain(fault, Settings, file) for fault in error.errors())) from None
     except SettingsError as error:
         name = re.search(r'field "(\w+)"', str(error))
         variable = f"INGEST_{name[1].upper()}" if name else "INGEST_*"
@@ -236,8 +247,11 @@ def read_settings(home: Path) -> Settings:
 
 
 def settings_to_json(settings: Settings) -> str:
-    """For `settings_from_json`. Holds only what was set: what a stage leaves open must stay open."""
-    return settings.model_dump_json(exclude_unset=True)
+    """For `settings_from_json`. Holds only what was set: what a stage leaves open must stay open.
+
+    Not the ledger's URL: it may hold a password, and a home with settings of its own has its own ledger.
+    """
+    return settings.model_dump_json(exclude_unset=True, exclude={"intake": {"ledger"}})
 
 
 def settings_from_json(text: str) -> Settings:
@@ -266,34 +280,3 @@ def _refuse_unknown_variables() -> None:
                 f"{variable}: no such setting; sections are {', '.join(sorted(Settings.model_fields))} "
                 "(for example INGEST_CHUNKS__MAX_TOKENS)."
             )
-
-
-def _explain(fault: Any, file: Path) -> str:
-    path = ".".join(str(part) for part in fault["loc"])
-    variable = _variable_for(fault["loc"])
-    where = f"{file}: {path}" if variable is None else variable
-    if variable is not None and variable.upper() != _variable_name(fault["loc"]):
-        where = f"{variable}: {path}"
-    if fault["type"] == "extra_forbidden":
-        return f"{where}: no such setting; known here: {', '.join(_known_keys(fault['loc'][:-1]))}."
-    expected = re.sub(r"^(Input should|Value error, should|Value should)", "should", fault["msg"])
-    return f"{where}: {expected}; got {fault['input']!r}."
-
-
-def _variable_name(location: tuple[Any, ...]) -> str:
-    return "INGEST_" + "__".join(str(part) for part in location).upper()
-
-
-def _variable_for(location: tuple[Any, ...]) -> str | None:
-    """The environment variable that set a key, itself or a whole section as JSON; None when none did."""
-    given = {name.upper(): name for name in os.environ}
-    names = [_variable_name(location[:length]) for length in range(len(location), 0, -1)]
-    return next((given[name] for name in names if name in given), None)
-
-
-def _known_keys(location: tuple[Any, ...]) -> list[str]:
-    model: Any = Settings
-    for part in location:
-        field = getattr(model, "model_fields", {}).get(str(part))
-        model = field.annotation if field is not None else SourceSettings
-    return sorted(getattr(model, "model_fields", {}))

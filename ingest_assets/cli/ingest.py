@@ -23,6 +23,7 @@ from ingest_assets.defs.execution import refuse_early
 from ingest_assets.defs.graph import STEPS, Step, stages_between
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import ConfigError
 
@@ -80,9 +81,10 @@ def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str,
     refuse_early(home, stages, StageRunConfig(**config))
     if folder is not None:
         home.watch(folder)
-    if not home.sources():
+    if not home.sources() and not home.queue.find(Filter(), limit=1):
         raise ConfigError(
-            f"No folder is watched by {home.layout.home}; give one with --input, or [sources] in ingest.toml."
+            f"No folder is watched by {home.layout.home} and nothing is queued; give a folder with --input "
+            "or [sources] in ingest.toml, or a list with `ingest queue import`."
         )
     scan = home.scan()
     report = run_batches(home, stages, config, reason="cli", progress=progress_mode(as_json))

@@ -80,7 +80,7 @@ def run_batches(
         keys = list(home.ledger.batches())
         instance.add_dynamic_partitions(batches.name or "", keys)
         for batch in keys:
-            states = batch_states(home, batch, stages)
+            states = batch_states(home, batch, stages, due_at=time.time())
             if not runs_all and all(state.is_complete() for state in states):
                 _count_skipped(states, report)
                 report.complete_before.append(batch)

@@ -1,23 +1,35 @@
 """The sensor that watches folders and the schedule that finishes what was left."""
 
+import time
 from datetime import UTC, datetime
 
 import dagster as dg
 
 from ingest_assets.config import AutomationSettings
-from ingest_assets.defs.completeness import is_batch_complete
+from ingest_assets.defs.completeness import has_work, is_batch_complete
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.jobs import INGEST_ALL
 from ingest_assets.defs.orphans import settle_orphans
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.intake.catalogue import SOURCE
+from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.scan import ScanReport
+
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 
 
 def run_tags(home: Home, batch: str, reason: str) -> dict[str, str]:
     """Tags the run queue can limit by."""
-    sources = sorted({document.source for document in home.ledger.documents(batch=batch)})
-    return {"ingest/batch": batch, "ingest/reason": reason, "ingest/source": ",".join(sources)}
+    sources = {document.source for document in home.ledger.documents(batch=batch)}
+    sources |= {SOURCE} if home.queue.find(Filter(batch=batch), limit=1) else set()
+    return {"ingest/batch": batch, "ingest/reason": reason, "ingest/source": ",".join(sorted(sources))}
 
 
 def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
@@ -28,20 +40,23 @@ def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
         job_name=INGEST_ALL,
         minimum_interval_seconds=settings.scan_interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Finds new, changed and deleted files, gives new ones a home batch and requests runs.",
+        description="Finds new, changed and deleted files and queued artifacts, and requests runs for them.",
     )
     def watched_folders(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult:
         here = home.open()
         settle_orphans(context.instance)
         report = here.scan(settings.scan_budget_seconds, settings.settle_seconds)
+        here.refresh_old()
+        now = time.time()
         revisions = here.ledger.batches()
         seen = int(context.cursor or 0)
         changed = {key: revision for key, revision in revisions.items() if revision > seen}
         requests = [
             _request(here, key, revision, "changed")
             for key, revision in changed.items()
-            if not is_batch_complete(here, key, revision)
+            if has_work(here, key, revision, now)
         ]
+        requests += _due_again(context.instance, here, {k: r for k, r in revisions.items() if r <= seen}, now)
         return dg.SensorResult(
             run_requests=requests or None,
             skip_reason=None if requests else _silence(here, report),
@@ -81,6 +96,26 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
     return finish_incomplete_batches
 
 
+def _due_again(
+    instance: dg.DagsterInstance, home: Home, unchanged: dict[str, int], now: float
+) -> list[dg.RunRequest]:
+    """Batches whose artifacts have waited long enough to be tried again, unless a run is at them already.
+
+    Whoever puts an artifact back gives it a new time, so the key is new for every time they become due.
+    """
+    due = home.queue.due_batches(now)
+    return [
+        _request(home, key, unchanged[key], "due again", f"{first:.3f}")
+        for key, (_, first) in sorted(due.items())
+        if key in unchanged and not _is_running(instance, key)
+    ]
+
+
+def _is_running(instance: dg.DagsterInstance, batch: str) -> bool:
+    unfinished = dg.RunsFilter(tags={"ingest/batch": batch}, statuses=_UNFINISHED)
+    return bool(instance.get_runs(filters=unfinished, limit=1))
+
+
 def _request(home: Home, batch: str, revision: int, reason: str, tick: str = "") -> dg.RunRequest:
     """The revision grows with every change, so a batch that changes back is still a new request."""
     key = f"{batch}@{revision}" + (f"@{tick}" if tick else "")
@@ -98,9 +133,10 @@ def _missing_partitions(
 
 
 def _silence(home: Home, report: ScanReport) -> str:
-    if not home.ledger.sources():
+    if not home.ledger.sources() and not home.queue.find(Filter(), limit=1):
         file = home.layout.settings_file
-        return f"No folder is watched. Add one: `ingest all --input FOLDER`, or [sources] in {file}."
+        add = f"`ingest all --input FOLDER`, [sources] in {file}, or `ingest queue import LIST.jsonl`"
+        return f"No folder is watched and nothing is queued. Add one: {add}."
     waiting = f" {report.waiting} files are still being written or hashed." if report.waiting else ""
     troubles = "".join(f" {source}: {p.path}: {p.reason}." for source, p in report.problems[:3])
     now = datetime.now(UTC).strftime("%H:%M:%S UTC")

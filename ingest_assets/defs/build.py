@@ -10,6 +10,7 @@ from ingest_assets.defs.automation import folder_sensor, reconcile_schedule
 from ingest_assets.defs.checks.tables import ALL_CHECKS
 from ingest_assets.defs.io_manager import ParquetTables
 from ingest_assets.defs.jobs import jobs
+from ingest_assets.defs.resources.acquirer import ArtifactAcquirer
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.resources.runner import StageRunner
 
@@ -27,6 +28,7 @@ def build_definitions(home: HomeResource | None = None, *, progress: str = "log"
         executor=dg.in_process_executor,
         resources={
             "home": home,
+            "acquirer": ArtifactAcquirer(home=home),
             "io_manager": ParquetTables(home=home),
             "runner": StageRunner(home=home, progress=progress),
         },

@@ -31,13 +31,27 @@ class StageState:
         return self.has_table and not self.run and not self.removed
 
 
-def batch_states(home: Home, batch: str, stages: Sequence[str] = tuple(GRAPH)) -> list[StageState]:
-    """The state of each stage; what a stage above will run counts as to be run below it too."""
+def batch_states(
+    home: Home, batch: str, stages: Sequence[str] = tuple(GRAPH), *, due_at: float | None = None
+) -> list[StageState]:
+    """The state of each stage; what a stage above will run counts as to be run below it too.
+
+    What is still to be acquired is to be run; with `due_at`, only what can be tried by then.
+    """
     states: dict[str, StageState] = {}
     for stage, node in GRAPH.items():
         pending = {item for above in node.reads for item in states[above].run}
+        if not node.reads:
+            pending = set(home.awaited(batch, due_at))
         states[stage] = _state(home, stage, batch, pending)
     return [state for stage, state in states.items() if stage in stages]
+
+
+def has_work(home: Home, batch: str, revision: int, now: float) -> bool:
+    """True when a run could do something for the batch now. What waits for its time is nobody's work yet."""
+    if is_batch_complete(home, batch, revision):
+        return False
+    return not all(state.is_complete() for state in batch_states(home, batch, due_at=now))
 
 
 def is_batch_complete(home: Home, batch: str, revision: int) -> bool:

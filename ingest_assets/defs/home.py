@@ -9,16 +9,20 @@ from pathlib import Path
 
 from ingest_assets.config import Settings, home_folder, read_settings
 from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
 from ingest_assets.embedders.models import PACKAGED, model_folder
 from ingest_assets.intake.folders import require_folder
+from ingest_assets.intake.homes import give_homes
+from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Ledger, Source
+from ingest_assets.intake.queue import Queue
 from ingest_assets.intake.scan import ScanLimits, ScanReport
 from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan, watched_sources
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import StageOptions
-from ingest_assets.stages.documents import KnownFile
+from ingest_assets.stages.documents import AcquiredFile, KnownFile, LostArtifact
 from ingest_assets.stages.stage import Candidate, Stage, config_hash, work_items
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.layout import Layout
@@ -36,8 +40,15 @@ class Home:
 
     @functools.cached_property
     def ledger(self) -> Ledger:
+        if url := self.settings.intake.ledger.get_secret_value():
+            return Ledger(url)
         is_absent = self.leaves_no_trace and not self.layout.ledger.is_file()
         return Ledger(None if is_absent else self.layout.ledger)
+
+    @functools.cached_property
+    def queue(self) -> Queue:
+        """What is to be acquired."""
+        return Queue(self.ledger.database, self.settings.queue)
 
     @functools.cached_property
     def stages(self) -> dict[str, Stage]:
@@ -93,7 +104,7 @@ class Home:
         """What a stage could work on in a batch, by the tables it reads, or else by the ledger."""
         recipe, reads = self.stages[stage], GRAPH[stage].reads
         if not reads:
-            return recipe.candidates(self.known_files(batch))
+            return recipe.candidates(self.known_documents(batch))
         return recipe.candidates(*(read or [self.table(above, batch) for above in reads]))
 
     def plan(self, stage: str, batch: str, read: Sequence[Table] = ()) -> list[WorkItem]:
@@ -107,20 +118,40 @@ class Home:
         found = self.candidates(stage, batch, read)
         return list(work_items(recipe, found, self.layout, batch, stored, staged))
 
-    def known_files(self, batch: str) -> Iterator[KnownFile]:
-        """The files of a batch that are still there, in intake order."""
+    def known_documents(self, batch: str) -> list[KnownFile | AcquiredFile | LostArtifact]:
+        """The files and artifacts of a batch that are there, and those given up, in intake order."""
         folders = {source.name: source.path for source in self.ledger.sources()}
+        queued = {artifact.artifact_id: artifact for artifact in self.queue.find(Filter(batch=batch))}
+        found: dict[int, KnownFile | AcquiredFile | LostArtifact] = {
+            artifact.doc_seq or 0: lost_artifact(artifact.artifact_id, artifact.last_error)
+            for artifact in queued.values()
+            if artifact.state == "error" and artifact.last_error is not None
+        }
         for document in self.ledger.documents(batch=batch):
-            if not document.is_deleted():
-                yield KnownFile(
-                    doc_id=document.doc_id,
-                    batch=document.batch,
-                    seq=document.seq,
-                    source=document.source,
-                    path=str(folders[document.source] / document.path),
-                    content_hash=document.content_hash,
-                    size_bytes=document.size_bytes,
-                )
+            if document.is_deleted():
+                continue
+            if document.resolver is None:
+                found[document.seq] = known_file(document, folders[document.source])
+            else:
+                path = self.layout.blob(document.content_hash)
+                found[document.seq] = acquired_file(document, queued[document.doc_id], path)
+        return [found[seq] for seq in sorted(found)]
+
+    def awaited(self, batch: str, due_at: float | None = None) -> list[str]:
+        """Artifacts of a batch that are still to be acquired; with a time, only those to be had by then."""
+        open_states = ("queued", "in_progress")
+        found = [a for a in self.queue.find(Filter(batch=batch)) if a.state in open_states]
+        return [a.artifact_id for a in found if due_at is None or is_due(a, due_at)]
+
+    def give_homes(self) -> set[str]:
+        """Batches for what was queued since the last time."""
+        return give_homes(self.ledger, self.settings.batches, time.time())
+
+    def refresh_old(self) -> None:
+        """Queue again what was acquired longer ago than the settings allow."""
+        days = self.settings.queue.refresh_days
+        if days > 0:
+            self.queue.refresh(time.time(), older_than_s=days * 86_400)
 
     def sources(self) -> list[Source]:
         """Every watched folder: those added by commands, and those the settings name."""
@@ -136,8 +167,9 @@ class Home:
         self.ledger.put_source(Source(name, folder), time.time())
 
     def scan(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanReport:
-        """Bring the ledger up to date with the watched folders."""
+        """Bring the ledger up to date with the watched folders, and give what is queued its batches."""
         limits = self._limits(budget_seconds, settle_seconds)
+        self.give_homes()
         return scan(self.ledger, self._folders(), limits, self._own_folders())
 
     def preview_scan(self, extra: Path | None = None) -> ScanReport:

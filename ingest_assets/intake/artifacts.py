@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -74,7 +75,7 @@ class NewArtifact(BaseModel):
         return {
             "artifact_id": self.artifact_id,
             "url": self.url,
-            "path": self.path,
+            "path": None if self.path is None else str(Path(self.path).absolute()),
             "resolver": self.resolver or ("file" if self.url is None else "http"),
             "host": self.host,
             "meta": json.dumps(self.meta),
@@ -101,6 +102,17 @@ class Failure:
         record = StageError.of(error, stage="documents", item_id="")
         return cls(record.category, record.code, record.message, record.retryable)
 
+    def as_error(self, item_id: str) -> StageError:
+        """As every other stage's failures are reported."""
+        return StageError(
+            stage="documents",
+            item_id=item_id,
+            category=self.category,
+            code=self.code,
+            message=self.message,
+            retryable=self.retryable,
+        )
+
     def as_columns(self) -> dict[str, Any]:
         """As stored. JSON is ASCII here, so no message can be one that a database refuses."""
         found = {name: getattr(self, name) for name in Failure.__dataclass_fields__}
@@ -114,6 +126,8 @@ class Ending:
     state: FinalState
     failure: Failure | None = None
     content_hash: str | None = None
+    size_bytes: int | None = None
+    mime: str | None = None
     etag: str | None = None
     last_modified: str | None = None
     duplicate_of: str | None = None
@@ -125,8 +139,11 @@ class Ending:
 
     def as_columns(self) -> dict[str, Any]:
         """As stored; what a server said last is kept when this time it said nothing."""
-        known = ("content_hash", "etag", "last_modified")
-        given = {name: storable(value) for name in known if (value := getattr(self, name)) is not None}
+        known = ("content_hash", "mime", "etag", "last_modified")
+        given: dict[str, Any] = {
+            name: storable(value) for name in known if (value := getattr(self, name)) is not None
+        }
+        given |= {} if self.size_bytes is None else {"size_bytes": self.size_bytes}
         error = (
             {"last_error": None, "error_category": None} if not self.failure else self.failure.as_columns()
         )
@@ -166,6 +183,14 @@ class Artifact:
     last_modified: str | None
     enqueued_at: float
     finished_at: float | None
+    doc_seq: int | None = None
+    size_bytes: int | None = None
+    mime: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from: its URL, or the path of its file."""
+        return self.url or self.path or ""
 
     @classmethod
     def of(cls, row: Mapping[Any, Any]) -> "Artifact":

@@ -100,6 +100,21 @@ def read_artifacts(
     return [Artifact.of(row) for row in rows]
 
 
+def read_due(
+    connection: sa.Connection, before: float, batch: str | None = None
+) -> dict[str, tuple[int, float]]:
+    """Batches with artifacts that can be leased before a time: how many, and since when the first."""
+    since = sa.case((QUEUED, artifacts.c.not_before), else_=artifacts.c.lease_expires)
+    is_due = (QUEUED & (artifacts.c.not_before <= before)) | (
+        IN_PROGRESS & (artifacts.c.lease_expires <= before)
+    )
+    is_wanted = artifacts.c.batch.is_not(None) if batch is None else artifacts.c.batch == batch
+    query = sa.select(artifacts.c.batch, sa.func.count(), sa.func.min(since)).where(is_due, is_wanted)
+    return {
+        key: (count, first) for key, count, first in connection.execute(query.group_by(artifacts.c.batch))
+    }
+
+
 def find_failed(connection: sa.Connection, wanted: Filter) -> Retried:
     """What `requeue` would put back."""
     conditions = (*wanted.conditions(), IN_ERROR)
@@ -119,6 +134,20 @@ def requeue(connection: sa.Connection, wanted: Filter, *, reset_attempts: bool, 
     connection.execute(artifacts.update().where(*wanted.conditions(), IN_ERROR).values(**values))
     bump(connection, found.batches)
     return found
+
+
+def requeue_acquired(connection: sa.Connection, wanted: Filter, before: float, now: float) -> Retried:
+    """Look again at what was acquired before a time; needs the ledger's lock.
+
+    Documents stay as they are until it is known what became of them.
+    """
+    is_acquired = artifacts.c.state.in_(("done", "skipped")) & (artifacts.c.finished_at <= before)
+    conditions = (*wanted.conditions(), is_acquired)
+    batches = set(connection.scalars(sa.select(artifacts.c.batch).where(*conditions).distinct()))
+    values: dict[str, Any] = {"state": "queued", "not_before": now, "finished_at": None, "attempts": 0}
+    found = connection.execute(artifacts.update().where(*conditions).values(**values))
+    bump(connection, batches)
+    return Retried(found.rowcount, batches)
 
 
 def _in_progress_by(connection: sa.Connection, column: sa.Column[str]) -> dict[str, int]:

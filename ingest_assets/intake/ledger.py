@@ -10,14 +10,17 @@ import sqlalchemy as sa
 
 from ingest_assets.intake import schema
 from ingest_assets.intake.database import Database
-from ingest_assets.intake.schema import batches, documents, scan_problems, sources
+from ingest_assets.intake.schema import artifacts, batches, documents, scan_problems, sources
 
 Origin = Literal["command", "settings"]
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One known document; `path` is relative to its source's folder, as the disk spells it."""
+    """One known document; `path` is relative to its source's folder, as the disk spells it.
+
+    One that came through the queue has a `resolver`, and its `path` is where it came from.
+    """
 
     doc_id: str
     source: str
@@ -28,6 +31,7 @@ class Document:
     batch: str
     seq: int
     deleted_at: float | None = None
+    resolver: str | None = None
 
     def is_deleted(self) -> bool:
         return self.deleted_at is not None
@@ -154,8 +158,9 @@ def read_documents(
 
 
 def last_seq(connection: sa.Connection) -> int:
-    """The highest sequence number given so far."""
-    return connection.scalar(sa.select(sa.func.max(documents.c.seq))) or 0
+    """The highest sequence number given so far, also to what is still to be acquired."""
+    highest = [sa.select(sa.func.max(column)) for column in (documents.c.seq, artifacts.c.doc_seq)]
+    return max(connection.scalar(query) or 0 for query in highest)
 
 
 def bump(connection: sa.Connection, keys: Iterable[str]) -> None:

@@ -130,13 +130,7 @@ class Queue:
     def ack_all(self, endings: Mapping[str, Ending], now: float) -> set[str]:
         """End many leases at once; gives back the tokens that were lost."""
         with self._database.begin() as connection:
-            return {
-                token
-                for token, ending in endings.items()
-                if not _update_held(
-                    connection, token, {**_NO_LEASE, **ending.as_columns(), "finished_at": now}
-                )
-            }
+            return {t for t, ending in endings.items() if not end_held(connection, t, ending, now)}
 
     def fail_and_retry(
         self, token: str, failure: Failure, now: float, retry_after_s: float | None = None
@@ -184,6 +178,20 @@ class Queue:
         with self._database.begin("ledger") as connection:
             return inbox.requeue(connection, wanted, reset_attempts=reset_attempts, now=now)
 
+    def refresh(self, now: float, wanted: Filter | None = None, *, older_than_s: float = 0.0) -> Retried:
+        """Queue what was acquired so long ago again, to see whether it changed."""
+        with self._database.begin("ledger") as connection:
+            return inbox.requeue_acquired(connection, wanted or Filter(), now - older_than_s, now)
+
+    def due(self, batch: str, before: float) -> int:
+        """How many artifacts of a batch can be leased before a time, as far as the caps allow."""
+        return self.due_batches(before, batch).get(batch, (0, 0.0))[0]
+
+    def due_batches(self, before: float, batch: str | None = None) -> dict[str, tuple[int, float]]:
+        """Batches with such artifacts: how many, and since when the first has been due."""
+        with self._database.connect() as connection:
+            return inbox.read_due(connection, before, batch)
+
     def stats(self, now: float) -> QueueStats:
         """The queue in figures."""
         with self._database.connect() as connection:
@@ -217,6 +225,11 @@ def _locked(
     """
     query = sa.select(*COLUMNS).where(*conditions).order_by(artifacts.c.not_before, artifacts.c.seq)
     return connection.execute(query.with_for_update(skip_locked=not waits)).mappings().all()
+
+
+def end_held(connection: sa.Connection, token: str, ending: Ending, now: float) -> bool:
+    """End the lease of a token inside a transaction; False when it was lost."""
+    return _update_held(connection, token, {**_NO_LEASE, **ending.as_columns(), "finished_at": now})
 
 
 def _update_held(connection: sa.Connection, token: str, values: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from ingest_assets.model.errors import IngestError
 
-LEDGER_VERSION = 2
+LEDGER_VERSION = 3
 
 metadata = sa.MetaData()
 
@@ -40,8 +40,10 @@ documents = sa.Table(
     sa.Column("first_seen", sa.Float, nullable=False),
     sa.Column("last_seen", sa.Float, nullable=False),
     sa.Column("deleted_at", sa.Float),
+    sa.Column("resolver", sa.String(64)),
     sa.Index("documents_by_batch", "batch", "seq"),
     sa.Index("documents_by_source", "source"),
+    sa.Index("documents_by_content", "content_hash"),
 )
 
 batches = sa.Table(
@@ -99,12 +101,17 @@ artifacts = sa.Table(
     sa.Column("last_modified", sa.Text),
     sa.Column("enqueued_at", sa.Float, nullable=False),
     sa.Column("finished_at", sa.Float),
+    sa.Column("doc_seq", sa.BigInteger),
+    sa.Column("size_bytes", sa.BigInteger),
+    sa.Column("mime", sa.Text),
     _index_of_some("artifacts_in_line", "state = 'queued'", "not_before", "seq"),
     _index_of_some("artifacts_by_lane", "state = 'queued'", "lane", "not_before", "seq"),
     _index_of_some("artifacts_leased", "state = 'in_progress'", "lease_expires"),
     _index_of_some("artifacts_failed", "state = 'error'", "seq"),
     _index_of_some("artifacts_without_batch", "batch IS NULL", "seq"),
     sa.Index("artifacts_by_batch", "batch", "seq"),
+    sa.Index("artifacts_by_document", "doc_seq", unique=True),
+    _index_of_some("artifacts_by_content", "content_hash IS NOT NULL", "content_hash"),
     # A number is never given again, also after the highest row is gone.
     sqlite_autoincrement=True,
 )
@@ -117,6 +124,13 @@ quotas = sa.Table(
     sa.Column("filled_at", sa.Float, nullable=False),
     sa.Column("consumed", sa.BigInteger, nullable=False),
     sa.Column("throttled", sa.BigInteger, nullable=False),
+)
+
+counters = sa.Table(
+    "counters",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.Float, nullable=False),
 )
 
 
@@ -155,8 +169,29 @@ def require_known(version: int | None, where: str) -> None:
 
 
 def _add_queue(connection: sa.Connection) -> None:
-    """Version 2 has the queue and the quotas. Who changes these tables keeps a copy of them here."""
+    """Version 2 has the queue and the quotas; what version 3 adds to them need not be added again."""
     metadata.create_all(connection, tables=[artifacts, quotas])
 
 
-_UPGRADES: Mapping[int, Callable[[sa.Connection], None]] = {1: _add_queue}
+def _add_acquisition(connection: sa.Connection) -> None:
+    """Version 3 knows which documents were acquired, what they are, and counts what was done.
+
+    Version 2 acquired nothing: homes that it gave are given again, with the documents' numbers.
+    """
+    metadata.create_all(connection, tables=[counters])
+    for table, names in ((documents, ("resolver",)), (artifacts, ("doc_seq", "size_bytes", "mime"))):
+        _add_columns(connection, table, names)
+        for index in sorted(table.indexes, key=lambda each: str(each.name)):
+            index.create(connection, checkfirst=True)
+    connection.execute(artifacts.update().where(artifacts.c.doc_seq.is_(None)).values(batch=None))
+
+
+def _add_columns(connection: sa.Connection, table: sa.Table, names: tuple[str, ...]) -> None:
+    there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+    for name in names:
+        if name not in there:
+            kind = table.c[name].type.compile(connection.dialect)
+            connection.execute(sa.DDL(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}"))
+
+
+_UPGRADES: Mapping[int, Callable[[sa.Connection], None]] = {1: _add_queue, 2: _add_acquisition}

@@ -25,8 +25,8 @@ class TableMissing(IngestError):
 class ItemError(IngestError):
     """One item failed. Subclasses say how; instances say which and why."""
 
-    category: ClassVar[Category] = "unknown"
-    code: ClassVar[str] = "E_UNKNOWN"
+    category: Category = "unknown"
+    code: str = "E_UNKNOWN"
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, detail: Mapping[str, Any] | None = None) -> None:
@@ -96,6 +96,27 @@ class DocumentMissing(ItemError):
     retryable = True
 
 
+class NotAcquired(ItemError):
+    """The queue has given a document up; the failure is the one of its last attempt.
+
+    Only who queues it again makes a further attempt: a run does not, whatever the category.
+    """
+
+    code = "E_NOT_ACQUIRED"
+
+    def __init__(self, message: str, *, detail: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, detail={"given_up": True, **(detail or {})})
+        self.category = self.detail.get("category", "unknown")
+        self.code = self.detail.get("code", type(self).code)
+
+
+class NotAFile(ItemError):
+    """A path that names a folder, a device or a pipe where a document is wanted."""
+
+    category = "input"
+    code = "E_NOT_A_FILE"
+
+
 class DocumentChanged(ItemError):
     """The file's bytes are not the ones the ledger knows; the next scan sees the new ones."""
 
@@ -159,3 +180,8 @@ class StageError(BaseModel):
             message=f"{type(error).__name__}: {error}",
             retryable=False,
         )
+
+
+def is_given_up(error: StageError) -> bool:
+    """True for a failure that no run tries again by itself."""
+    return bool(error.detail.get("given_up"))

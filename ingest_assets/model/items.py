@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ingest_assets.model.errors import StageError
+from ingest_assets.model.errors import StageError, is_given_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,14 @@ class WorkItem:
         return is_current(self.record, self.fingerprint)
 
     def is_known_to_fail(self) -> bool:
-        """True when the very same item failed before and its own bytes were at fault.
+        """True when the very same item failed before and its own bytes were at fault, or it was given up.
 
         A missing library, a full disk or a bug may be mended outside; only bad input stays bad.
         """
         failure = self.known_failure
-        return failure is not None and failure.category == "input" and not failure.retryable
+        if failure is None:
+            return False
+        return is_given_up(failure) or (failure.category == "input" and not failure.retryable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,9 @@ class QueueOptions(BaseModel):
         60, ge=0, le=86_400, description="Wait before the second attempt; doubles with each further one."
     )
     jitter_seconds: float = Field(15, ge=0, le=86_400, description="Random part of every wait at most.")
+    refresh_days: float = Field(
+        0, ge=0, description="Days after which an acquired artifact is looked at again; 0 = never."
+    )
     quotas: dict[ResolverName, QuotaOptions] = Field(
         default_factory=dict, description="Request quotas by the name of an API; one not named has none."
     )

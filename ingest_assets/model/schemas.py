@@ -50,20 +50,25 @@ DOCUMENTS = TableSpec(
             _text("content_hash"),
             _text("mime"),
             pa.field("size_bytes", pa.int64(), nullable=False),
+            *(_text(name, nullable=True) for name in ("resolver", "host", "etag", "last_modified")),
         ]
     ),
     descriptions={
-        "doc_id": "Stable id: source name, colon, relative POSIX path in NFC",
+        "doc_id": "Stable id: source name, colon, relative POSIX path in NFC; or the id it was queued with",
         "batch": "Home batch (partition) of the document, for life",
         "seq": "Intake sequence number: order of first sight",
-        "source": "Name of the watched folder",
+        "source": "Name of the watched folder; queue for what was queued",
         "uri": "Where the document came from",
         "path": "Where the bytes rest",
         "content_hash": "sha256 of the raw bytes",
         "mime": "Media type by name and leading bytes",
         "size_bytes": "Size of the raw bytes",
+        "resolver": "Who acquired it, for what was queued",
+        "host": "Host it was fetched from",
+        "etag": "What its server calls this version",
+        "last_modified": "When it last changed, as its server says",
     },
-    dictionary=("batch", "source", "mime"),
+    dictionary=("batch", "source", "mime", "resolver", "host"),
 )
 
 DOCTAGS = TableSpec(

@@ -1,14 +1,12 @@
 """Why a document cannot be read, as types. Messages are stored, so they hold no path, time or address."""
 
-from typing import ClassVar
-
 from ingest_assets.model.errors import Category, ItemError
 
 
 class ParseError(ItemError):
     """The bytes are at fault, so a second attempt would end the same way."""
 
-    category: ClassVar[Category] = "input"
+    category: Category = "input"
     code = "E_PARSE_CORRUPT"
     retryable = False
 

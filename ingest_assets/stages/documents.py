@@ -1,4 +1,4 @@
-"""Files of a watched folder become rows: where they are, what they are, and the hash of their bytes."""
+"""Files and acquired artifacts become rows: where they are, what they are, and the hash of their bytes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ingest_assets.model.errors import DocumentChanged, DocumentMissing, DocumentUnreadable
+from ingest_assets.model.errors import DocumentChanged, DocumentMissing, DocumentUnreadable, NotAcquired
 from ingest_assets.model.identity import canonical_json, hash_file, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import DOCUMENTS, TableSpec
@@ -15,6 +15,10 @@ from ingest_assets.parsing.media import media_type
 from ingest_assets.stages.stage import Candidate
 
 _HEAD = 8192
+
+
+_GIVEN = ("doc_id", "batch", "seq", "source", "content_hash", "size_bytes")
+_OF_THE_QUEUE = ("resolver", "host", "etag", "last_modified")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +33,57 @@ class KnownFile:
     content_hash: str
     size_bytes: int
 
+    def candidate(self) -> Candidate:
+        """What the stage could work on."""
+        facts = [self.content_hash, self.path, self.batch, self.seq]
+        return Candidate(self.doc_id, _mark(facts), _meta(self), (self.path,), self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class AcquiredFile:
+    """An artifact of the queue whose bytes rest at `path`, and what its server said of them."""
+
+    doc_id: str
+    batch: str
+    seq: int
+    source: str
+    path: str
+    content_hash: str
+    size_bytes: int
+    uri: str
+    mime: str
+    resolver: str
+    host: str | None
+    etag: str | None
+    last_modified: str | None
+
+    def candidate(self) -> Candidate:
+        """What the stage could work on; all it will write is known already."""
+        meta = _meta(self)
+        return Candidate(self.doc_id, _mark(meta), meta, (self.path,), self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class LostArtifact:
+    """An artifact that the queue has given up, and why."""
+
+    doc_id: str
+    category: str
+    code: str
+    message: str
+
+    def candidate(self) -> Candidate:
+        """What the stage will report as failed."""
+        meta = _meta(self)
+        return Candidate(self.doc_id, _mark(meta), meta)
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentsStage:
-    """One row per file that is still what the ledger says it is."""
+    """One row per file or artifact whose bytes are still what the ledger says they are."""
 
     name: ClassVar[str] = "documents"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     spec: ClassVar[TableSpec] = DOCUMENTS
     preload: ClassVar[tuple[str, ...]] = ()
 
@@ -48,25 +96,43 @@ class DocumentsStage:
     def footer(self) -> Mapping[str, str]:
         return {}
 
-    def candidates(self, files: Iterable[KnownFile]) -> Iterator[Candidate]:
-        """One per file, in intake order."""
-        for file in files:
-            facts = [file.content_hash, file.path, file.batch, file.seq]
-            meta = {name: getattr(file, name) for name in KnownFile.__dataclass_fields__}
-            yield Candidate(
-                file.doc_id, sha256_text(canonical_json(facts)), meta, (file.path,), file.size_bytes
-            )
+    def candidates(self, known: Iterable[KnownFile | AcquiredFile | LostArtifact]) -> Iterator[Candidate]:
+        """One each, in intake order."""
+        return (each.candidate() for each in known)
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Read the bytes once more: a file that vanished or changed since the scan must not slip through."""
-        path = Path(item.meta["path"])
-        head = read_verified(path, item.meta["content_hash"])
-        row = {
-            name: item.meta[name]
-            for name in ("doc_id", "batch", "seq", "source", "content_hash", "size_bytes")
-        }
-        row |= {"uri": path.as_uri(), "path": str(path), "mime": media_type(path.name, head)}
+        meta = item.meta
+        if "path" not in meta:
+            raise NotAcquired(meta["message"], detail={"category": meta["category"], "code": meta["code"]})
+        path = Path(meta["path"])
+        read = _read_stored if "uri" in meta else read_verified
+        head = read(path, meta["content_hash"])
+        row = {name: meta[name] for name in _GIVEN} | {name: meta.get(name) for name in _OF_THE_QUEUE}
+        row |= {"uri": meta.get("uri", path.as_uri()), "path": str(path)}
+        row |= {"mime": meta.get("mime") or media_type(path.name, head)}
         return pa.Table.from_pylist([row], schema=self.spec.schema)
+
+
+def _meta(known: KnownFile | AcquiredFile | LostArtifact) -> dict[str, Any]:
+    return {name: getattr(known, name) for name in type(known).__dataclass_fields__}
+
+
+def _mark(facts: Any) -> str:
+    return sha256_text(canonical_json(facts))
+
+
+def _read_stored(path: Path, content_hash: str) -> bytes:
+    """Bytes in the store change only when they are damaged; without them, they are acquired again."""
+    try:
+        return read_verified(path, content_hash)
+    except DocumentChanged:
+        path.unlink(missing_ok=True)
+        raise DocumentChanged(
+            "Its stored bytes were damaged and are removed; the next run gets it anew."
+        ) from None
+    except DocumentMissing:
+        raise DocumentMissing("Its stored bytes are gone; the next run gets it anew.") from None
 
 
 def read_verified(path: Path, content_hash: str) -> bytes:

@@ -9,7 +9,7 @@ from ingest_assets.model.errors import Category, ItemError
 class FetchError(ItemError):
     """One fetch failed; `detail` holds the address without secrets, the status and when to come back."""
 
-    category: ClassVar[Category] = "io"
+    category: Category = "io"
     code = "E_FETCH"
     is_host_trouble: ClassVar[bool] = False  # counts against the host's circuit breaker
 

@@ -1,0 +1,217 @@
+"""Acquiring the artifacts of a batch: lease, fetch or copy, heartbeat, and say how it ended.
+
+Any number of processes may do this for the same batch at the same time: a lease is held by one of them. What
+has to wait longer than a few seconds (a backoff, a host that rests, a quota) is left to a later run.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ingest_assets.intake.artifacts import Artifact, Failure, Lease
+from ingest_assets.intake.catalogue import Acquired, Catalogue
+from ingest_assets.intake.fetch import NotModified
+from ingest_assets.intake.fetch.errors import FetchError, HostResting, NotFound
+from ingest_assets.intake.holding import Guard, LeaseLost, Leases, Stopped
+from ingest_assets.intake.limits import Quotas
+from ingest_assets.intake.measures import Measures
+from ingest_assets.intake.queue import Queue
+from ingest_assets.model.errors import StageError
+from ingest_assets.model.options import QueueOptions
+
+# What becomes possible within so many seconds is waited for, in place of another run.
+PATIENCE_S = 5.0
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0
+
+
+class Getter(Protocol):
+    """Gets the bytes of an artifact into the store, or word that they are still those."""
+
+    def __call__(
+        self, artifact: Artifact, max_seconds: float, on_bytes: Callable[[int], None]
+    ) -> "Acquired | NotModified": ...
+
+
+@dataclass(slots=True)
+class Acquisition:
+    """What became of the artifacts a run took: how many ended in which way, and what failed."""
+
+    ended: Counter[str] = field(default_factory=Counter)
+    errors: list[StageError] = field(default_factory=list)
+    size_bytes: int = 0
+
+    @property
+    def taken(self) -> int:
+        """All that were tried or given back."""
+        return self.ended.total()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Everything acquiring needs of the ledger."""
+
+    queue: Queue
+    catalogue: Catalogue
+    quotas: Quotas
+    measures: Measures
+    options: QueueOptions
+
+
+class Acquirer:
+    """Works on one batch with some threads. `guard` runs a call and gives what it raised."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        get: Getter,
+        guard: Guard,
+        worker: str,
+        *,
+        max_seconds: float,
+        grace_s: float = 0.0,
+        tell: Callable[[str], None] = lambda _line: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._desk, self._get, self._guard = desk, get, guard
+        self._worker, self._max_seconds, self._grace_s = worker, max_seconds, grace_s
+        self._tell, self._clock = tell, clock
+        self._leases = Leases(desk.queue, desk.options, guard, clock)
+        self._report = Acquisition()
+        self._lock = threading.Lock()
+        self._broken: BaseException | None = None
+
+    def run(self, batch: str) -> Acquisition:
+        """Until nothing of the batch can be taken soon. An interrupt gives back what is under way."""
+        due = self._desk.queue.due(batch, self._clock() + PATIENCE_S)
+        threads = [
+            threading.Thread(target=self._work, args=(batch,), name=f"ingest-acquire-{number}", daemon=True)
+            for number in range(min(self._desk.options.max_workers, due))
+        ]
+        with self._leases:
+            try:
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            except BaseException:
+                self._leases.stop()
+                self._wait_for(threads)
+                raise
+        if self._broken is not None:
+            raise self._broken
+        self._desk.measures.depth(self._desk.queue.stats(self._clock()))
+        return self._report
+
+    def _wait_for(self, threads: Sequence[threading.Thread]) -> None:
+        """They stop at the next piece they receive; what stays silent is left to its lease's end."""
+        until_s = time.monotonic() + self._grace_s
+        for thread in threads:
+            if thread.is_alive():
+                thread.join(max(0.0, until_s - time.monotonic()))
+
+    def _work(self, batch: str) -> None:
+        """A ledger that cannot be reached ends the acquisition: nothing could be recorded."""
+        error = self._guard(lambda: self._take_all(batch))
+        if error is not None:
+            self._broken = error
+            self._leases.stop()
+
+    def _take_all(self, batch: str) -> None:
+        look_s = _FIRST_LOOK_S
+        while not self._leases.is_stopping:
+            found = self._desk.queue.lease(self._worker, 1, self._clock(), batch=batch)
+            if found:
+                self._take(found[0])
+                look_s = _FIRST_LOOK_S
+            elif self._desk.queue.due(batch, self._clock() + PATIENCE_S):
+                self._leases.sleep(look_s)  # a cap is reached, or a short wait is not over
+                look_s = min(2 * look_s, _LAST_LOOK_S)
+            else:
+                return
+
+    def _take(self, lease: Lease) -> None:
+        with self._leases.holding(lease) as on_bytes:
+            if not self._has_quota(lease):
+                return
+            began_s, received = time.monotonic(), _Sum(on_bytes)
+            found: list[Acquired | NotModified] = []
+            error = self._guard(
+                lambda: found.append(self._get(lease.artifact, self._max_seconds, received.add))
+            )
+            if not isinstance(error, HostResting | Stopped):
+                seconds = time.monotonic() - began_s
+                self._desk.measures.fetched(received.total, seconds, lease.artifact.resolver)
+            with self._lock:
+                self._report.size_bytes += received.total
+            if error is None:
+                self._succeeded(lease, found[0])
+            else:
+                self._failed(lease, error)
+
+    def _has_quota(self, lease: Lease) -> bool:
+        """True with a token of the resolver's quota in hand; else the artifact is given back for later."""
+        resolver = lease.artifact.resolver
+        while (wait_s := self._desk.quotas.take(resolver, self._clock())) > 0:
+            self._desk.measures.throttled(resolver)
+            if wait_s > PATIENCE_S or self._leases.sleep(wait_s):
+                self._give_back(lease, wait_s)
+                return False
+        return True
+
+    def _succeeded(self, lease: Lease, found: "Acquired | NotModified") -> None:
+        catalogue, now = self._desk.catalogue, self._clock()
+        if isinstance(found, NotModified):
+            ended = catalogue.unchanged(lease, found.etag, found.last_modified, now)
+        else:
+            ended = catalogue.done(lease, found, now)
+        self._count(lease, ended)
+
+    def _failed(self, lease: Lease, error: BaseException) -> None:
+        if isinstance(error, LeaseLost):
+            self._count(lease, None)
+        elif isinstance(error, Stopped):
+            self._give_back(lease, 0.0)
+        elif isinstance(error, HostResting):
+            self._desk.measures.throttled(lease.artifact.resolver)
+            self._give_back(lease, float(error.detail["retry_after_s"]))
+        elif isinstance(error, NotFound):
+            self._count(lease, self._desk.catalogue.gone(lease, Failure.of(error), self._clock()))
+        else:
+            wait_s = error.detail.get("retry_after_s") if isinstance(error, FetchError) else None
+            failed = self._desk.queue.fail_and_retry(lease.token, Failure.of(error), self._clock(), wait_s)
+            self._count(lease, self._desk.queue.get(lease.artifact.artifact_id) if failed else None)
+
+    def _give_back(self, lease: Lease, wait_s: float) -> None:
+        self._desk.queue.release(lease.token, self._clock(), wait_s)
+        with self._lock:
+            self._report.ended["given back"] += 1
+
+    def _count(self, lease: Lease, ended: Artifact | None) -> None:
+        """How it ended, once it is recorded; a lease that was lost is somebody else's to count."""
+        resolver = lease.artifact.resolver
+        with self._lock:
+            self._report.ended["lost" if ended is None else ended.state] += 1
+            if ended is None:
+                return
+            if (failure := ended.last_error) is not None:
+                self._report.errors.append(failure.as_error(ended.artifact_id))
+                self._tell(f"{ended.artifact_id}: {failure.message}")
+        if ended.state == "queued":
+            self._desk.measures.retried(resolver)
+        elif ended.state != "in_progress":
+            self._desk.measures.completed(ended.state, resolver)
+
+
+class _Sum:
+    """Adds up what is received and passes it on."""
+
+    def __init__(self, then: Callable[[int], None]) -> None:
+        self.total = 0
+        self._then = then
+
+    def add(self, count: int) -> None:
+        self.total += count
+        self._then(count)
