@@ -105,9 +105,9 @@ class NotAcquired(ItemError):
     code = "E_NOT_ACQUIRED"
 
     def __init__(self, message: str, *, detail: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message, detail={"given_up": True, **(detail or {})})
-        self.category = self.detail.get("category", "unknown")
-        self.code = self.detail.get("code", type(self).code)
+        super().__init__(message, detail=detail)
+        self.category = self.detail.get("category", self.category)
+        self.code = self.detail.get("code", self.code)
 
 
 class NotAFile(ItemError):

@@ -104,7 +104,8 @@ class DocumentsStage:
         """Read the bytes once more: a file that vanished or changed since the scan must not slip through."""
         meta = item.meta
         if "path" not in meta:
-            raise NotAcquired(meta["message"], detail={"category": meta["category"], "code": meta["code"]})
+            why = {"given_up": True, "category": meta["category"], "code": meta["code"]}
+            raise NotAcquired(meta["message"], detail=why)
         path = Path(meta["path"])
         read = _read_stored if "uri" in meta else read_verified
         head = read(path, meta["content_hash"])

@@ -9,8 +9,11 @@ import sqlalchemy as sa
 
 from ingest_assets.intake import schema
 from ingest_assets.intake.database import Database
+from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.ledger import Document, Ledger, Source
+from ingest_assets.intake.queue import Queue
 from ingest_assets.model.errors import IngestError
+from ingest_assets.model.options import BatchLimits, QueueOptions
 
 # The statements of version 1, as that release gave them to SQLite; PostgreSQL takes them, too.
 VERSION_1 = """
@@ -37,6 +40,30 @@ INSERT INTO batches VALUES ('2024-05-01-0001', 4, 'mark');
 INSERT INTO scan_problems VALUES ('docs', 'c.md', 'cannot be read');
 """
 
+# What version 2 had more.
+VERSION_2 = """
+CREATE TABLE artifacts (seq {number}, artifact_id TEXT NOT NULL, url TEXT, path TEXT,
+  resolver VARCHAR(64) NOT NULL, host TEXT NOT NULL,
+  lane TEXT GENERATED ALWAYS AS (resolver || ' ' || host) STORED, meta TEXT NOT NULL, batch VARCHAR(32),
+  state VARCHAR(16) NOT NULL, attempts INTEGER NOT NULL, max_attempts INTEGER, not_before FLOAT NOT NULL,
+  lease_token VARCHAR(64), leased_by TEXT, leased_at FLOAT, lease_expires FLOAT, last_error TEXT,
+  error_category VARCHAR(16), duplicate_of TEXT, detail TEXT, content_hash VARCHAR(64), etag TEXT,
+  last_modified TEXT, enqueued_at FLOAT NOT NULL, finished_at FLOAT, UNIQUE (artifact_id),
+  UNIQUE (lease_token));
+CREATE INDEX artifacts_by_batch ON artifacts (batch, seq);
+CREATE INDEX artifacts_by_lane ON artifacts (lane, not_before, seq) WHERE state = 'queued';
+CREATE INDEX artifacts_failed ON artifacts (seq) WHERE state = 'error';
+CREATE INDEX artifacts_in_line ON artifacts (not_before, seq) WHERE state = 'queued';
+CREATE INDEX artifacts_leased ON artifacts (lease_expires) WHERE state = 'in_progress';
+CREATE INDEX artifacts_without_batch ON artifacts (seq) WHERE batch IS NULL;
+CREATE TABLE quotas (api VARCHAR(64) NOT NULL, tokens FLOAT NOT NULL, filled_at FLOAT NOT NULL,
+  consumed BIGINT NOT NULL, throttled BIGINT NOT NULL, PRIMARY KEY (api));
+INSERT INTO artifacts (artifact_id, path, resolver, host, meta, batch, state, attempts, not_before,
+  enqueued_at)
+  VALUES ('one', '/files/1.md', 'file', '', '{{}}', '2024-05-02-0001', 'queued', 0, 1.5, 1.5);
+UPDATE meta SET value = '2';
+"""
+
 OPENER = """
 import sys
 from pathlib import Path
@@ -51,12 +78,25 @@ print(len(Ledger(where if "://" in where else Path(where)).documents()))
 @pytest.fixture
 def version_1(ledger_is_at: Path | str) -> Path | str:
     """A database as version 1 left it, with two documents."""
-    database = Database(ledger_is_at)
+    _execute(ledger_is_at, VERSION_1)
+    return ledger_is_at
+
+
+@pytest.fixture
+def version_2(version_1: Path | str) -> Path | str:
+    """A database as version 2 left it, with an artifact that it had given a home."""
+    is_sqlite = isinstance(version_1, Path)
+    number = "INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL" if is_sqlite else "BIGSERIAL PRIMARY KEY"
+    _execute(version_1, VERSION_2.format(number=number))
+    return version_1
+
+
+def _execute(where: Path | str, script: str) -> None:
+    database = Database(where)
     with database.begin() as connection:
-        for statement in filter(None, map(str.strip, VERSION_1.split(";"))):
+        for statement in filter(None, map(str.strip, script.split(";"))):
             connection.exec_driver_sql(statement)
     database.close()
-    return ledger_is_at
 
 
 def test_version_1_is_upgraded_with_all_it_knows(version_1: Path | str) -> None:
@@ -87,6 +127,21 @@ def test_an_upgraded_ledger_is_like_a_new_one(version_1: Path | str, tmp_path: P
     assert _shape(metadata) == _shape(schema.metadata)
 
 
+def test_version_2_is_upgraded_and_its_artifacts_get_homes_with_numbers(version_2: Path | str) -> None:
+    """Its artifacts were never acquired, so they lose nothing by a new home."""
+    ledger = Ledger(version_2)
+    queue = Queue(ledger.database, QueueOptions())
+
+    (key,) = give_homes(ledger, BatchLimits(), 1_714_560_000.0)
+
+    assert queue.get("one").batch == key  # type: ignore[union-attr]
+    assert queue.get("one").doc_seq == 3  # type: ignore[union-attr]
+    with ledger.begin() as connection:
+        metadata = sa.MetaData()
+        metadata.reflect(connection)
+    assert _shape(metadata) == _shape(schema.metadata)
+
+
 def test_two_processes_that_open_an_old_ledger_upgrade_it_once(version_1: Path | str) -> None:
     """The second waits, looks again and finds nothing to do."""
     line = [sys.executable, "-c", OPENER, str(version_1)]
@@ -109,14 +164,16 @@ def test_two_processes_that_open_an_old_ledger_upgrade_it_once(version_1: Path |
     assert [out for out, _ in ends] == ["2\n"] * 3, ends
 
 
-@pytest.mark.parametrize("version", ["3", "0"])
+@pytest.mark.parametrize("version", [str(schema.LEDGER_VERSION + 1), "0"])
 def test_a_version_that_is_not_known_is_refused_and_left_alone(version_1: Path | str, version: str) -> None:
     """A newer release's ledger may mean something else by the same columns."""
     database = Database(version_1)
     with database.begin() as connection:
         connection.execute(schema.meta.update().values(value=version))
 
-    with pytest.raises(IngestError, match=f"schema version {version}; this release knows 2"):
+    with pytest.raises(
+        IngestError, match=f"schema version {version}; this release knows {schema.LEDGER_VERSION}"
+    ):
         Ledger(version_1)
 
     with database.connect() as connection:

@@ -43,6 +43,10 @@ def test_a_file_becomes_a_row_that_says_where_and_what_it_is(tmp_path: Path) -> 
             "content_hash": hashlib.sha256(b"# Title\n").hexdigest(),
             "mime": "text/markdown",
             "size_bytes": 8,
+            "resolver": None,
+            "host": None,
+            "etag": None,
+            "last_modified": None,
         }
     ]
 

@@ -76,5 +76,6 @@ def test_the_defaults_are_those_of_the_design() -> None:
         "max_job_attempts": 3,
         "retry_backoff_seconds": 60,
         "jitter_seconds": 15,
+        "refresh_days": 0,
         "quotas": {},
     }
