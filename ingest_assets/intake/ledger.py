@@ -126,6 +126,11 @@ class Ledger:
             rows = connection.execute(sa.select(batches.c.key, batches.c.revision).order_by(batches.c.key))
             return {row.key: row.revision for row in rows}
 
+    def touch(self, keys: Iterable[str]) -> None:
+        """Give batches a new revision although none of their documents changed: they must be looked at."""
+        with self.begin() as connection:
+            bump(connection, keys)
+
     def complete_mark(self, batch: str) -> str | None:
         """For which state of the world a batch was found complete."""
         with self.database.connect() as connection:

@@ -170,10 +170,10 @@ def _rows(
     try:
         for item, mark in wanted.items.items():
             if item in fresh:
-                with _naming(parts.path(item)):
+                with naming_damage(parts.path(item)):
                     rows = parts.read(item)
             elif reader is not None and old is not None and is_current(old.items.get(item), mark):
-                with _naming(path):
+                with naming_damage(path):
                     rows = reader.read(offsets[item], old.items[item].rows)
             else:
                 continue
@@ -184,7 +184,7 @@ def _rows(
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming_damage(path: Path) -> Iterator[None]:
     """Reading, and only reading, tells of a damaged file; a full disk while writing must remove nothing."""
     try:
         yield

@@ -116,3 +116,12 @@ def test_no_two_documents_can_share_a_number(watched: Watched) -> None:
 
     with pytest.raises(sa.exc.IntegrityError):
         give_both_the_same()
+
+
+def test_a_touched_batch_has_a_higher_revision_than_any_before(tmp_path: Path) -> None:
+    """The sensor asks for what is newer than all it has seen."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.touch(["b", "a"])
+    ledger.touch(["a"])
+
+    assert ledger.batches() == {"a": 3, "b": 2}
