@@ -1,7 +1,6 @@
 """Walking a watched folder: which files are there, and what stands in the way of the others."""
 
 import os
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -54,10 +53,10 @@ class Exclusions:
     folders: frozenset[Path] = frozenset()
 
     def covers(self, entry: "os.DirEntry[str]", path: str) -> bool:
-        is_hidden = entry.name.startswith((".", "~$"))
-        return (
-            is_hidden or any(fnmatchcase(path, p) for p in self.patterns) or Path(entry.path) in self.folders
-        )
+        if entry.name.startswith((".", "~$")) or any(fnmatchcase(path, p) for p in self.patterns):
+            return True
+        # Making a path takes longer than all the rest, and there are many files and few folders.
+        return not entry.is_file(follow_symlinks=False) and Path(entry.path) in self.folders
 
 
 def walk(folder: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
@@ -69,42 +68,47 @@ def walk(folder: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
 def _walk(folder: Path, prefix: str, root: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
     try:
         with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+            entries = sorted(found, key=lambda entry: entry.name)
     except OSError as error:
         reason = f"folder cannot be read ({_why(error)}); check its permissions"
         yield Problem(_printable(prefix.rstrip("/")) or ".", reason, is_folder=True)
         return
     for entry in entries:
         path = prefix + entry.name
-        if not exclude.covers(entry, path):
-            yield from _entry(entry, path, root, exclude)
+        if exclude.covers(entry, path):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), path + "/", root, exclude)
+        elif (seen := _entry(entry, path, root)) is not None:
+            yield seen
 
 
-def _entry(
-    entry: "os.DirEntry[str]", path: str, root: Path, exclude: Exclusions
-) -> Iterator[SeenFile | Problem]:
+def _entry(entry: "os.DirEntry[str]", path: str, root: Path) -> SeenFile | Problem | None:
+    """What is not a folder; None for sockets and the like."""
     try:
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root):
-            yield Problem(_printable(path), "link leaves the folder; copy the file in, or watch its folder")
-        elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), path + "/", root, exclude)
-        elif entry.is_file():
-            yield _file(entry, path)
+            return Problem(_printable(path), "link leaves the folder; copy the file in, or watch its folder")
+        return _file(entry, path) if entry.is_file() else None
     except (OSError, RuntimeError) as error:
-        yield Problem(_printable(path), f"cannot be read ({_why(error)}); check the file")
+        return Problem(_printable(path), f"cannot be read ({_why(error)}); check the file")
 
 
 def _file(entry: "os.DirEntry[str]", path: str) -> SeenFile | Problem:
     if not _is_unicode(path):
         return Problem(_printable(path), "name is not valid UTF-8; rename the file")
-    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+    if len(path) > MAX_PATH_BYTES // 4 and len(os.fsencode(path)) > MAX_PATH_BYTES:
         return Problem(path, f"path is longer than {MAX_PATH_BYTES} bytes; shorten the names of its folders")
     status = entry.stat()
     return SeenFile(path, status.st_size, status.st_mtime_ns)
 
 
 def _is_unicode(name: str) -> bool:
-    return not any(unicodedata.category(character) == "Cs" for character in name)
+    """False for bytes that are not UTF-8: Python shows them as half characters that cannot be encoded."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _printable(name: str) -> str:
