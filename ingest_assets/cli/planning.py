@@ -42,10 +42,8 @@ def show_plan(
     ]
     if rows:
         grid("", ["batch", "stage", "to run", "done", "failed before", "to remove"], rows)
-    if found["new"] or found["changed"] or found["deleted"]:
-        say(
-            "New, changed and deleted files come on top of these figures once `ingest all` has taken them in."
-        )
+    if any(found[name] for name in ("new", "changed", "moved", "deleted", "restored")):
+        say("Changes in the folders come on top of these figures once `ingest all` has taken them in.")
 
 
 def plan_object(

@@ -55,7 +55,7 @@ def failure_line(failure: dict[str, Any]) -> str:
 
 def scan_object(scan: ScanReport) -> dict[str, Any]:
     """What a scan found, for people and programs alike."""
-    names = ("new", "changed", "deleted", "restored", "unchanged")
+    names = ("new", "changed", "moved", "deleted", "restored", "unchanged")
     return {
         "scan": {name: getattr(scan, name) for name in names},
         "problems": [{"source": s, "path": p.path, "reason": p.reason} for s, p in scan.problems],
@@ -65,8 +65,8 @@ def scan_object(scan: ScanReport) -> dict[str, Any]:
 def scan_line(scan: dict[str, int]) -> str:
     """What a scan found, for a person."""
     return (
-        f"Folders: {scan['new']} new, {scan['changed']} changed, {scan['deleted']} deleted, "
-        f"{scan['restored']} back again, {scan['unchanged']} unchanged files."
+        f"Folders: {scan['new']} new, {scan['changed']} changed, {scan['moved']} moved, "
+        f"{scan['deleted']} deleted, {scan['restored']} back again, {scan['unchanged']} unchanged files."
     )
 
 

@@ -1,41 +1,40 @@
-"""Finding new, changed and deleted files, and giving each new document its home batch."""
+"""Bringing the ledger up to date with the watched folders, and giving each new document its home batch."""
 
+import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from ingest_assets.intake import batches
-from ingest_assets.intake.folders import Exclusions, Problem, SeenFile, walk
-from ingest_assets.intake.ledger import (
-    Document,
-    Ledger,
-    Source,
-    bump,
-    last_seq,
-    read_documents,
-    replace_problems,
-)
+from ingest_assets.intake.catalogue import settle
+from ingest_assets.intake.changes import Changes, Hashed, ScanLimits, find_changes
+from ingest_assets.intake.decisions import Decisions, decide, in_groups
+from ingest_assets.intake.folders import Exclusions, Problem
+from ingest_assets.intake.ledger import Ledger, Source, bump, last_seq, replace_problems
 from ingest_assets.intake.schema import batches as batch_table
 from ingest_assets.intake.schema import documents
-from ingest_assets.model.identity import file_doc_id, hash_file
-from ingest_assets.model.options import BatchLimits
 
-_EMPTY = (
-    "folder is empty, as that of an unmounted disk would be; its documents are kept. "
-    "If they are really gone: INGEST_INTAKE__ACCEPT_EMPTY_FOLDERS=true"
-)
+_REFUSED = "its id is that of a queued document; rename the file, or queue the other under another id"
+# How exactly `last_seen` is kept: to write it for every file at every look would be most of a look's work.
+_SEEN_WITHIN_SECONDS = 3600.0
+
+Watched = Sequence[tuple[Source, Exclusions]]
 
 
 @dataclass(slots=True)
 class ScanReport:
-    """What a scan found. `waiting` files are known to be there and are looked at next time."""
+    """What a scan found. `waiting` files are known to be there and are looked at next time.
+
+    `moved` files have the bytes of a document that is gone from elsewhere, and neither is new or deleted.
+    """
 
     new: int = 0
     changed: int = 0
+    moved: int = 0
     deleted: int = 0
     restored: int = 0
     unchanged: int = 0
@@ -44,246 +43,137 @@ class ScanReport:
     problems: list[tuple[str, Problem]] = field(default_factory=list)
 
     def has_changes(self) -> bool:
-        return bool(self.new or self.changed or self.deleted or self.restored)
+        return bool(self.new or self.changed or self.moved or self.deleted or self.restored)
 
 
-@dataclass(frozen=True, slots=True)
-class ScanLimits:
-    """How a scan cuts batches, when it stops hashing, and whether it believes an empty folder."""
+def scan_sources(
+    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float] = time.time
+) -> ScanReport:
+    """Look at folders and bring the ledger up to date, wholly or not at all.
 
-    batches: BatchLimits = BatchLimits()
-    budget_seconds: float = float("inf")
-    settle_seconds: float = 0.0
-    accepts_empty: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Hashed:
-    """A file that looked new or different, and the hash of its bytes."""
-
-    doc_id: str
-    file: SeenFile
-    content_hash: str
-
-
-@dataclass(slots=True)
-class Changes:
-    """How a folder differs from what the ledger knows of it."""
-
-    hashed: list[Hashed] = field(default_factory=list)
-    gone: list[Document] = field(default_factory=list)
-    unseen: list[Document] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    unchanged: int = 0
-    waiting: int = 0
-
-
-def scan_source(
-    ledger: Ledger,
-    source: Source,
-    exclude: Exclusions,
-    limits: ScanLimits,
-    report: ScanReport,
-    clock: Callable[[], float] = time.time,
-) -> None:
-    """Bring the ledger up to date with one folder. A folder that is not there deletes nothing."""
-    changes = find_changes(ledger, source, exclude, limits, clock)
-    _store(ledger, source, changes, limits, report, clock())
-    _note(changes, source, report)
-
-
-def preview_source(
-    ledger: Ledger, source: Source, exclude: Exclusions, limits: ScanLimits, report: ScanReport
-) -> None:
-    """Say what a scan would find, and write nothing."""
-    known = {document.doc_id: document for document in ledger.documents(source=source.name)}
-    changes = find_changes(ledger, source, exclude, limits)
-    for hashed in changes.hashed:
-        before = known.get(hashed.doc_id)
-        if before is None:
-            report.new += 1
-        else:
-            _count(before, hashed, report)
-            report.batches.add(before.batch)
-    report.deleted += len(changes.gone)
-    report.batches |= {document.batch for document in changes.gone}
-    _note(changes, source, report)
-
-
-def find_changes(
-    ledger: Ledger,
-    source: Source,
-    exclude: Exclusions,
-    limits: ScanLimits,
-    clock: Callable[[], float] = time.time,
-) -> Changes:
-    """Compare a folder with the ledger: by size and time first, then by hash; one file is always hashed."""
-    known = {document.doc_id: document for document in ledger.documents(source=source.name)}
-    living = [document for document in known.values() if not document.is_deleted()]
-    if not _is_there(source.path):
-        reason = "folder is not there; its documents are kept as they are"
-        return Changes(unseen=living, problems=[Problem(str(source.path), reason, is_folder=True)])
-    files, problems = _list(source, exclude, known)
-    if living and not files and not problems and not limits.accepts_empty:
-        return Changes(unseen=living, problems=[Problem(str(source.path), _EMPTY, is_folder=True)])
-    deadline = time.monotonic() + limits.budget_seconds
-    changes = Changes(problems=problems)
-    for doc_id, file in files.items():
-        before = known.get(doc_id)
-        if before is not None and not before.is_deleted() and _looks_same(before, file):
-            changes.unchanged += 1
-        elif _is_young(file, limits, clock()) or (changes.hashed and time.monotonic() > deadline):
-            changes.waiting += 1
-        else:
-            _hash_into(changes, source, doc_id, file)
-    missing = [document for document in living if document.doc_id not in files]
-    changes.unseen = [document for document in missing if _is_hidden(document, problems)]
-    changes.gone = [document for document in missing if not _is_hidden(document, problems)]
-    return changes
-
-
-def _is_young(file: SeenFile, limits: ScanLimits, now: float) -> bool:
-    """Still being written, perhaps; a file dated in the future is not young, its clock is wrong."""
-    return 0 <= now - file.mtime_ns / 1e9 < limits.settle_seconds
-
-
-def _is_there(folder: Path) -> bool:
-    try:
-        return folder.is_dir()
-    except OSError:
-        return False
-
-
-def _list(
-    source: Source, exclude: Exclusions, known: Mapping[str, Document]
-) -> tuple[dict[str, SeenFile], list[Problem]]:
-    """Files by document id. Of two names that differ only in Unicode form, the one known before stays."""
-    files: dict[str, SeenFile] = {}
-    problems: list[Problem] = []
-    for found in walk(source.path, exclude):
-        if isinstance(found, Problem):
-            problems.append(found)
-            continue
-        doc_id = file_doc_id(source.name, found.path)
-        if (other := files.get(doc_id)) is None:
-            files[doc_id] = found
-            continue
-        is_known = doc_id in known and known[doc_id].path == found.path
-        files[doc_id], twin = (found, other) if is_known else (other, found)
-        reason = f"same name as {files[doc_id].path!r} in another Unicode form; rename one of them"
-        problems.append(Problem(twin.path, reason))
-    return files, problems
-
-
-def _looks_same(before: Document, file: SeenFile) -> bool:
-    return (before.size_bytes, before.mtime_ns, before.path) == (file.size_bytes, file.mtime_ns, file.path)
-
-
-def _hash_into(changes: Changes, source: Source, doc_id: str, file: SeenFile) -> None:
-    try:
-        changes.hashed.append(Hashed(doc_id, file, hash_file(source.path / file.path)[0]))
-    except FileNotFoundError:
-        return  # gone between listing and reading: the next scan sees it as it then is
-    except OSError as error:
-        changes.problems.append(
-            Problem(file.path, f"cannot be read ({error.strerror}); check its permissions")
-        )
-
-
-def _is_hidden(document: Document, problems: Sequence[Problem]) -> bool:
-    """True when the document's file, or a folder above it, could not be looked at: unknown is not deleted."""
-    folders = [p.path for p in problems if p.is_folder]
-    below = any(folder == "." or document.path.startswith(folder + "/") for folder in folders)
-    return below or any(p.path == document.path for p in problems)
-
-
-def _store(
-    ledger: Ledger, source: Source, changes: Changes, limits: ScanLimits, report: ScanReport, now: float
-) -> None:
+    All folders first, as a file may have moved from one to another. One that is not there deletes nothing.
+    """
+    found = _look(ledger, watched, limits, clock)
+    now = clock()
     with ledger.begin() as connection:
-        # Read again under the write lock: another scan may have taken these files in while we hashed.
-        known = {d.doc_id: d for d in read_documents(connection, source=source.name)}
-        old = [h for h in changes.hashed if h.doc_id in known]
-        new = [h for h in changes.hashed if h.doc_id not in known]
-        touched = {known[h.doc_id].batch for h in old if _update(connection, known[h.doc_id], h, report, now)}
-        touched |= _insert(connection, source, new, limits, now)
-        touched |= _delete(connection, changes.gone, now)
+        decisions = decide(connection, [changes for _, changes in found])
+        _add_refused(found, decisions)
+        new = _new_rows(connection, decisions.new, limits, now)
+        touched = decisions.touched() | {row["batch"] for row in new}
+        _write(connection, decisions, new, now)
+        touched |= settle(connection, decisions.hashes(), now)
         bump(connection, touched)
-        if not changes.unseen:  # otherwise who was seen is not known for all, and nobody needs it so exactly
-            living = (documents.c.source == source.name) & documents.c.deleted_at.is_(None)
-            connection.execute(documents.update().where(living).values(last_seen=now))
-        replace_problems(connection, source.name, [(p.path, p.reason) for p in changes.problems])
-    report.new += len(new)
-    report.deleted += len(changes.gone)
-    report.batches |= touched
+        for source, changes in found:
+            _note(connection, source, changes, now)
+    return _report(found, decisions, touched)
 
 
-def _note(changes: Changes, source: Source, report: ScanReport) -> None:
-    report.unchanged += changes.unchanged
-    report.waiting += changes.waiting
-    report.problems.extend((source.name, problem) for problem in changes.problems)
+def preview_sources(
+    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float] = time.time
+) -> ScanReport:
+    """Say what a scan would find, and write nothing."""
+    found = _look(ledger, watched, limits, clock)
+    with ledger.database.connect() as connection:
+        decisions = decide(connection, [changes for _, changes in found])
+        new = _new_rows(connection, decisions.new, limits, clock())
+    _add_refused(found, decisions)
+    return _report(found, decisions, decisions.touched() | {row["batch"] for row in new})
 
 
-def _delete(connection: sa.Connection, gone: Sequence[Document], now: float) -> set[str]:
-    for document in gone:
-        row = documents.c.doc_id == document.doc_id
-        connection.execute(documents.update().where(row).values(deleted_at=now))
-    return {document.batch for document in gone}
+def _look(
+    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float]
+) -> list[tuple[Source, Changes]]:
+    """The changes of every folder; they share the time that hashing may take."""
+    started = time.monotonic()
+    found = []
+    for source, exclude in watched:
+        left = max(0.0, limits.budget_seconds - (time.monotonic() - started))
+        changes = find_changes(ledger, source, exclude, replace(limits, budget_seconds=left), clock)
+        found.append((source, changes))
+    return found
 
 
-def _update(
-    connection: sa.Connection, before: Document, found: Hashed, report: ScanReport, now: float
-) -> bool:
-    """Record a known document as it is now; True when its batch has to run again."""
-    connection.execute(
-        documents.update()
-        .where(documents.c.doc_id == before.doc_id)
-        .values(
-            path=found.file.path,
-            content_hash=found.content_hash,
-            size_bytes=found.file.size_bytes,
-            mtime_ns=found.file.mtime_ns,
-            last_seen=now,
-            deleted_at=None,
-        )
-    )
-    _count(before, found, report)
-    same = before.content_hash == found.content_hash and before.path == found.file.path
-    return before.is_deleted() or not same
+def _add_refused(found: Sequence[tuple[Source, Changes]], decisions: Decisions) -> None:
+    for source, changes in found:
+        mine = [file for file in decisions.refused if file.source == source.name]
+        changes.problems.extend(Problem(file.file.path, _REFUSED) for file in mine)
 
 
-def _count(before: Document, found: Hashed, report: ScanReport) -> None:
-    if before.is_deleted():
-        report.restored += 1
-    elif before.content_hash != found.content_hash:
-        report.changed += 1
-    else:
-        report.unchanged += 1
-
-
-def _insert(
-    connection: sa.Connection, source: Source, found: Sequence[Hashed], limits: ScanLimits, now: float
-) -> set[str]:
+def _new_rows(
+    connection: sa.Connection, files: Sequence[Hashed], limits: ScanLimits, now: float
+) -> list[dict[str, Any]]:
+    """New documents with their numbers and home batches; a batch is cut from one source."""
     day = datetime.fromtimestamp(now, UTC).date()
-    existing = connection.scalars(sa.select(batch_table.c.key)).all()
-    first = batches.next_number(day, existing)
-    keys = list(batches.cut((h.file.size_bytes for h in found), limits.batches, day, first))
-    seq = last_seq(connection)
-    rows = [
-        {
-            "doc_id": h.doc_id,
-            "source": source.name,
-            "path": h.file.path,
-            "content_hash": h.content_hash,
-            "size_bytes": h.file.size_bytes,
-            "mtime_ns": h.file.mtime_ns,
-            "batch": key,
-            "seq": seq + number,
-            "first_seen": now,
-            "last_seen": now,
-        }
-        for number, (h, key) in enumerate(zip(found, keys, strict=True), start=1)
-    ]
-    if rows:
-        connection.execute(documents.insert(), rows)
-    return set(keys)
+    number = batches.next_number(day, connection.scalars(sa.select(batch_table.c.key)))
+    seqs = itertools.count(last_seq(connection) + 1)
+    rows = []
+    for _, group in itertools.groupby(files, key=lambda file: file.source):
+        mine = list(group)
+        keys = list(batches.cut((file.file.size_bytes for file in mine), limits.batches, day, number))
+        number = batches.next_number(day, keys)
+        for file, key in zip(mine, keys, strict=True):
+            rows.append(_facts(file, now) | {"batch": key, "seq": next(seqs), "first_seen": now})
+    return rows
+
+
+def _facts(file: Hashed, now: float) -> dict[str, Any]:
+    """What a file's row says of the file itself."""
+    return {
+        "doc_id": file.doc_id,
+        "source": file.source,
+        "path": file.file.path,
+        "content_hash": file.content_hash,
+        "size_bytes": file.file.size_bytes,
+        "mtime_ns": file.file.mtime_ns,
+        "last_seen": now,
+        "deleted_at": None,
+    }
+
+
+def _write(connection: sa.Connection, decisions: Decisions, new: list[dict[str, Any]], now: float) -> None:
+    """Rows that move are taken out before any is put in: one may take the place that another one leaves."""
+    moved = list(_taken_out(connection, decisions, now))
+    gone = [{"row": document.doc_id, "deleted_at": now} for document in decisions.deleted]
+    here = [_facts(file, now) | {"row": before.doc_id} for before, file in decisions.known]
+    is_row = documents.c.doc_id == sa.bindparam("row")
+    for rows in (gone, here):
+        if rows:
+            connection.execute(documents.update().where(is_row), rows)
+    for rows in (moved, new):
+        if rows:
+            connection.execute(documents.insert(), rows)
+
+
+def _taken_out(connection: sa.Connection, decisions: Decisions, now: float) -> Iterator[dict[str, Any]]:
+    """Moved documents' rows as they have to be put in again: the same home and number at another place."""
+    movers = {before.doc_id: file for before, file in decisions.moved}
+    for ids in in_groups([*movers, *(document.doc_id for document in decisions.replaced)]):
+        is_one = documents.c.doc_id.in_(ids)
+        rows = connection.execute(sa.select(documents).where(is_one)).mappings().all()
+        connection.execute(documents.delete().where(is_one))
+        yield from ({**row, **_facts(movers[row["doc_id"]], now)} for row in rows if row["doc_id"] in movers)
+
+
+def _note(connection: sa.Connection, source: Source, changes: Changes, now: float) -> None:
+    """Who was seen, unless that is not known of all, and what was not taken in."""
+    if not changes.unseen:
+        living = (documents.c.source == source.name) & documents.c.deleted_at.is_(None)
+        is_old = living & (documents.c.last_seen <= now - _SEEN_WITHIN_SECONDS)
+        connection.execute(documents.update().where(is_old).values(last_seen=now))
+    replace_problems(connection, source.name, [(p.path, p.reason) for p in changes.problems])
+
+
+def _report(found: Sequence[tuple[Source, Changes]], decisions: Decisions, touched: set[str]) -> ScanReport:
+    living = [(before, file) for before, file in decisions.known if not before.is_deleted()]
+    changed = sum(before.content_hash != file.content_hash for before, file in living)
+    return ScanReport(
+        new=len(decisions.new),
+        changed=changed,
+        moved=len(decisions.moved),
+        deleted=len(decisions.deleted),
+        restored=len(decisions.known) - len(living),
+        unchanged=len(living) - changed + sum(changes.unchanged for _, changes in found),
+        waiting=sum(changes.waiting for _, changes in found),
+        batches=touched,
+        problems=[(source.name, problem) for source, changes in found for problem in changes.problems],
+    )

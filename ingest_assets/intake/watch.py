@@ -2,13 +2,13 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ingest_assets.intake.folders import Exclusions, require_folder
 from ingest_assets.intake.ledger import Ledger, Source
-from ingest_assets.intake.scan import ScanLimits, ScanReport, preview_source, scan_source
+from ingest_assets.intake.scan import ScanLimits, ScanReport, preview_sources, scan_sources
 from ingest_assets.model.errors import ConfigError
 
 
@@ -66,12 +66,7 @@ def scan(
 ) -> ScanReport:
     """Look at every watched folder once; `not_documents` are folders of our own that may lie inside one."""
     register(ledger, folders)
-    report = ScanReport()
-    started = time.monotonic()
-    for source, exclude in _with_exclusions(watched_sources(ledger, folders), folders, not_documents):
-        left = max(0.0, limits.budget_seconds - (time.monotonic() - started))
-        scan_source(ledger, source, exclude, replace(limits, budget_seconds=left), report)
-    return report
+    return scan_sources(ledger, _with_exclusions(ledger, folders, not_documents), limits)
 
 
 def preview(
@@ -81,18 +76,17 @@ def preview(
     not_documents: frozenset[Path] = frozenset(),
 ) -> ScanReport:
     """What `scan` would find, with nothing written; folders new to the ledger are looked at too."""
-    report = ScanReport()
-    for source, exclude in _with_exclusions(watched_sources(ledger, folders), folders, not_documents):
-        preview_source(ledger, source, exclude, limits, report)
-    return report
+    return preview_sources(ledger, _with_exclusions(ledger, folders, not_documents), limits)
 
 
 def _with_exclusions(
-    sources: Sequence[Source], folders: Sequence[WatchedFolder], not_documents: frozenset[Path]
-) -> Iterator[tuple[Source, Exclusions]]:
+    ledger: Ledger, folders: Sequence[WatchedFolder], not_documents: frozenset[Path]
+) -> list[tuple[Source, Exclusions]]:
     patterns = {folder.name: folder.exclude for folder in folders}
-    for source in sources:
-        yield source, Exclusions(patterns.get(source.name, ()), not_documents)
+    return [
+        (source, Exclusions(patterns.get(source.name, ()), not_documents))
+        for source in watched_sources(ledger, folders)
+    ]
 
 
 def _require_apart(source: Source, others: Sequence[Source]) -> None:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ingest_assets.intake import schema
 from ingest_assets.intake.folders import Exclusions
 from ingest_assets.intake.ledger import Document, Ledger, Source
-from ingest_assets.intake.scan import ScanLimits, ScanReport, scan_source
+from ingest_assets.intake.scan import ScanLimits, ScanReport, preview_sources, scan_sources
 from ingest_assets.model.options import BatchLimits
 from ingest_tests.intake.postgres import NOBODY, Postgres, running_postgres
 
@@ -22,21 +22,29 @@ NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC
 
 
 class Watched:
-    """A folder called `docs`, its ledger, and scans at the time `now`."""
+    """A folder called `docs`, others beside it when wanted, their ledger, and scans at the time `now`."""
 
     def __init__(self, root: Path, ledger: Path | str | None = None) -> None:
         self.folder = root / "docs"
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.sources = [Source("docs", self.folder)]
         self.ledger_is_at = ledger or root / "state" / "ledger.sqlite"
         self.ledger = Ledger(self.ledger_is_at)
         self.now = NOW
         self._writes = 0
 
-    def write(self, name: str, content: str = "text") -> Path:
+    def also(self, name: str) -> Path:
+        """Watch another folder, too."""
+        folder = self.folder.with_name(name)
+        folder.mkdir(exist_ok=True)
+        self.sources = sorted([*self.sources, Source(name, folder)], key=lambda source: source.name)
+        return folder
+
+    def write(self, name: str, content: str | None = None) -> Path:
         """Write a file whose time differs from that of every write before, as on a patient user's disk."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+        path.write_text(f"text of {name}" if content is None else content)
         self._writes += 1
         os.utime(path, ns=(0, int((NOW - 3600 + self._writes) * 1e9)))
         return path
@@ -49,12 +57,16 @@ class Watched:
         budget_seconds: float = float("inf"),
         settle_seconds: float = 0.0,
     ) -> ScanReport:
-        """Look at the folder once."""
+        """Look at the folders once."""
         limits = ScanLimits(BatchLimits(max_documents=max_documents), budget_seconds, settle_seconds)
-        report = ScanReport()
-        source = Source("docs", self.folder)
-        scan_source(self.ledger, source, exclude or Exclusions(), limits, report, clock or (lambda: self.now))
-        return report
+        watched = [(source, exclude or Exclusions()) for source in self.sources]
+        return scan_sources(self.ledger, watched, limits, clock or (lambda: self.now))
+
+    def preview(self, max_documents: int = 500) -> ScanReport:
+        """What a scan would find."""
+        limits = ScanLimits(BatchLimits(max_documents=max_documents))
+        watched = [(source, Exclusions()) for source in self.sources]
+        return preview_sources(self.ledger, watched, limits, lambda: self.now)
 
     def known(self) -> dict[str, Document]:
         """Every document by path, deleted ones included."""

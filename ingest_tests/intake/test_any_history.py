@@ -1,4 +1,4 @@
-"""Whatever happens to a folder, the ledger ends up knowing exactly what is there."""
+"""Whatever happens to watched folders, the ledger ends up knowing exactly what is there."""
 
 import hashlib
 import tempfile
@@ -10,60 +10,100 @@ from hypothesis import strategies as st
 from ingest_assets.intake.ledger import Document
 from ingest_tests.intake.conftest import Watched
 
-NAMES = ("a.md", "b.md", "sub/c.md", "sub/deep/d.md", "é.md", "A.md")
-write = st.tuples(st.just("write"), st.sampled_from(NAMES), st.sampled_from(["one", "two", "three", ""]))
-delete = st.tuples(st.just("delete"), st.sampled_from(NAMES), st.just(""))
+NAMES = ("docs/a.md", "docs/b.md", "docs/sub/c.md", "docs/é.md", "docs/A.md", "more/a.md", "more/sub/d.md")
+names = st.sampled_from(NAMES)
+write = st.tuples(st.just("write"), names, st.sampled_from(["one", "two", "three", ""]))
+move = st.tuples(st.just("move"), names, names)
+delete = st.tuples(st.just("delete"), names, st.just(""))
 scans = st.tuples(st.just("scan"), st.just(""), st.just(""))
-histories = st.lists(write | write | delete | scans, max_size=25)
+histories = st.lists(write | write | move | delete | scans, max_size=30)
+
+BySeq = dict[int, Document]
 
 
-def on_disk(folder: Path) -> dict[str, str]:
-    """Path and hash of every file."""
-    files = (path for path in folder.rglob("*") if path.is_file())
+def on_disk(root: Path) -> dict[str, str]:
+    """Id and hash of every file."""
+    files = (path for name in ("docs", "more") for path in (root / name).rglob("*") if path.is_file())
     return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+        path.relative_to(root).as_posix().replace("/", ":", 1): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
     }
 
 
-def moved(before: dict[str, Document], after: dict[str, Document]) -> set[str]:
-    """The batches of documents that came, went or have other bytes."""
+def state(document: Document | None) -> tuple[str, str] | None:
+    """What a living document's rows depend on."""
+    is_living = document is not None and not document.is_deleted()
+    return (document.doc_id, document.content_hash) if is_living else None
 
-    def state(document: Document | None) -> str | None:
-        return None if document is None or document.is_deleted() else document.content_hash
 
-    return {document.batch for path, document in after.items() if state(before.get(path)) != state(document)}
+def living(known: BySeq) -> dict[str, str]:
+    """Id and hash of what is not deleted."""
+    return dict(found for found in map(state, known.values()) if found)
+
+
+def touched(before: BySeq, after: BySeq) -> set[str]:
+    """The batches of documents that came, went, moved, gave way or have other bytes."""
+    changed = {d.batch for seq, d in after.items() if state(before.get(seq)) != state(d)}
+    return changed | {d.batch for seq, d in before.items() if seq not in after}
+
+
+def check_homes(before: BySeq, after: BySeq, moved: int) -> None:
+    """Homes and numbers are for life, also at another place; only what is deleted may give way."""
+    kept = before.keys() & after.keys()
+    movers = {seq for seq in kept if before[seq].doc_id != after[seq].doc_id}
+    stayed = {d.doc_id: d.seq for d in before.values() if not d.is_deleted()}
+    new = sorted(after.keys() - before.keys())
+    assert all(before[seq].batch == after[seq].batch for seq in kept)
+    assert len(movers) == moved
+    assert all(before[seq].content_hash == after[seq].content_hash for seq in movers)
+    assert all(d.seq == stayed[d.doc_id] for d in after.values() if state(d) and d.doc_id in stayed)
+    assert {before[seq].doc_id for seq in before.keys() - kept} <= {after[seq].doc_id for seq in movers}
+    assert all(before[seq].is_deleted() for seq in before.keys() - kept)
+    assert new == list(range(max(before, default=0) + 1, max(before, default=0) + 1 + len(new)))
+    deleted = {d.content_hash for d in after.values() if d.is_deleted()}
+    assert not deleted & {after[seq].content_hash for seq in new}, "a move was missed"
 
 
 def check_scan(watched: Watched) -> None:
-    """Scan, and hold the ledger against the folder and against what it said before."""
-    before, revisions = watched.known(), watched.ledger.batches()
+    """Scan, and hold the ledger against the folders and against what it said before."""
+    before, revisions = {d.seq: d for d in watched.ledger.documents()}, watched.ledger.batches()
+    preview = watched.preview(max_documents=2)
 
     report = watched.scan(max_documents=2)
 
-    after, now = watched.known(), watched.ledger.batches()
+    after, now = {d.seq: d for d in watched.ledger.documents()}, watched.ledger.batches()
     grown = {batch for batch in now if now[batch] != revisions.get(batch)}
-    assert watched.living() == on_disk(watched.folder)
-    assert {path: (d.batch, d.seq) for path, d in before.items()}.items() <= {
-        path: (d.batch, d.seq) for path, d in after.items()
-    }.items()
-    assert [d.seq for d in watched.ledger.documents()] == list(range(1, len(after) + 1))
-    assert grown == report.batches == moved(before, after)
+    assert report == preview
+    assert living(after) == on_disk(watched.folder.parent)
+    check_homes(before, after, report.moved)
+    assert grown == report.batches == touched(before, after)
     assert all(now[batch] > max(revisions.values(), default=0) for batch in grown)
     assert report.has_changes() is bool(grown)
 
 
-@settings(max_examples=40, deadline=None)
+def act(watched: Watched, action: str, name: str, argument: str) -> None:
+    """One step of a history."""
+    path = watched.folder.parent / name
+    if action == "write":
+        watched.write(f"../{name}", argument)
+    elif action == "delete":
+        path.unlink(missing_ok=True)
+    elif action == "move" and path.is_file():
+        target = watched.folder.parent / argument
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+    elif action == "scan":
+        watched.now += 60
+        check_scan(watched)
+
+
+@settings(max_examples=60, deadline=None)
 @given(histories)
-def test_the_ledger_follows_any_history_of_a_folder(history: list[tuple[str, str, str]]) -> None:
-    """Living documents are the folder's files; homes and numbers are for life; revisions mean change."""
+def test_the_ledger_follows_any_history_of_its_folders(history: list[tuple[str, str, str]]) -> None:
+    """Living documents are the folders' files; homes and numbers are for life; revisions mean change."""
     with tempfile.TemporaryDirectory() as root:
         watched = Watched(Path(root))
-        for action, name, content in [*history, ("scan", "", "")]:
-            if action == "write":
-                watched.write(name, content)
-            elif action == "delete":
-                (watched.folder / name).unlink(missing_ok=True)
-            else:
-                watched.now += 60
-                check_scan(watched)
+        watched.also("more")
+        for action, name, argument in [*history, ("scan", "", "")]:
+            act(watched, action, name, argument)
         watched.ledger.close()

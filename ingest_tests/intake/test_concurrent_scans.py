@@ -18,12 +18,13 @@ sys.stdin.readline()
 where = sys.argv[1]
 ledger = Ledger(where if "://" in where else Path(where))
 limits = ScanLimits(BatchLimits(max_documents=7))
-print(watch.scan(ledger, [watch.WatchedFolder("docs", Path(sys.argv[2]))], limits).new)
+report = watch.scan(ledger, [watch.WatchedFolder("docs", Path(sys.argv[2]))], limits)
+print(report.new, report.moved, report.deleted)
 """
 
 
-def scan_at_once(ledger: Path | str, folder: Path, processes: int) -> list[int]:
-    """How many files each of several real processes took for new."""
+def scan_at_once(ledger: Path | str, folder: Path, processes: int) -> tuple[int, ...]:
+    """How many files several real processes took for new, moved and deleted, all together."""
     command = [sys.executable, "-c", SCANNER, str(ledger), str(folder)]
     started = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -37,7 +38,8 @@ def scan_at_once(ledger: Path | str, folder: Path, processes: int) -> list[int]:
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
-        return [int(process.communicate(timeout=60)[0]) for process in started]
+        lines = [process.communicate(timeout=60)[0].split() for process in started]
+        return tuple(sum(map(int, column)) for column in zip(*lines, strict=True))
     finally:
         for process in started:
             process.kill()
@@ -50,12 +52,51 @@ def test_two_first_scans_at_once_take_every_file_in_once(tmp_path: Path, ledger_
     for number in range(30):
         (folder / f"{number:02}.md").write_text(str(number))
 
-    new = scan_at_once(ledger_is_at, folder, 3)
+    found = scan_at_once(ledger_is_at, folder, 3)
 
     watched = Watched(tmp_path, ledger_is_at)
     documents = watched.ledger.documents()
-    assert sum(new) == 30
+    assert found == (30, 0, 0)
     assert [document.seq for document in documents] == list(range(1, 31))
     assert len({document.doc_id for document in documents}) == 30
     assert len(watched.ledger.batches()) == 5
     assert max(watched.ledger.batches().values()) == 5
+
+
+def test_scans_at_once_see_a_move_once(watched: Watched) -> None:
+    """Who comes second finds the document where it is, and must not take it for deleted."""
+    for number in range(30):
+        watched.write(f"old/{number:02}.md")
+    watched.scan(max_documents=7)
+    before, revisions = watched.ledger.documents(), watched.ledger.batches()
+    (watched.folder / "old").rename(watched.folder / "new")
+
+    found = scan_at_once(watched.ledger_is_at, watched.folder, 3)
+
+    after = watched.ledger.documents()
+    assert found == (0, 30, 0)
+    assert [document.doc_id for document in after] == [d.doc_id.replace("old", "new") for d in before]
+    assert [(d.batch, d.seq, d.deleted_at) for d in after] == [(d.batch, d.seq, None) for d in before]
+    assert max(watched.ledger.batches().values()) == max(revisions.values()) + 5
+
+
+def test_a_scan_that_looked_earlier_does_not_undo_a_move(watched: Watched) -> None:
+    """It saw the file gone and something else has its place since."""
+    watched.write("a.md", "one")
+    watched.write("b.md", "two")
+    watched.scan()
+    (watched.folder / "a.md").rename(watched.folder / "c.md")
+
+    def clock() -> float:  # asked after listing: meanwhile another scan stores the move, and one more
+        if (watched.folder / "b.md").exists():
+            watched.scan()
+            (watched.folder / "b.md").rename(watched.folder / "a.md")
+            watched.scan()
+        return watched.now
+
+    report = watched.scan(clock=clock)
+
+    known = {d.doc_id: (d.seq, d.is_deleted()) for d in watched.ledger.documents()}
+    assert known == {"docs:c.md": (1, False), "docs:a.md": (2, False)}
+    assert not report.has_changes()
+    assert watched.scan().unchanged == 2

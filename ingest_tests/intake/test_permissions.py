@@ -21,7 +21,7 @@ folders = [watch.WatchedFolder(name, root / name) for name in sys.argv[2:]]
 report = watch.scan(ledger, folders, ScanLimits())
 print(json.dumps({
     "new": report.new, "changed": report.changed, "deleted": report.deleted,
-    "restored": report.restored, "unchanged": report.unchanged,
+    "moved": report.moved, "restored": report.restored, "unchanged": report.unchanged,
     "living": sorted(d.doc_id for d in ledger.documents() if not d.is_deleted()),
     "revisions": ledger.batches(),
     "problems": {path: reason for _, path, reason in ledger.problems()},

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.intake.ledger import Source
-from ingest_assets.intake.scan import ScanLimits, ScanReport, hash_file, preview_source
+from ingest_assets.intake.scan import ScanReport
+from ingest_assets.model.identity import hash_file
 from ingest_tests.intake.conftest import Exclusions, Watched
 
 
 def counts(report: ScanReport) -> dict[str, int]:
     """The counters of a report that are not zero."""
-    names = ("new", "changed", "deleted", "restored", "unchanged", "waiting")
+    names = ("new", "changed", "moved", "deleted", "restored", "unchanged", "waiting")
     return {name: getattr(report, name) for name in names if getattr(report, name)}
 
 
@@ -144,6 +144,19 @@ def test_a_document_that_could_not_be_looked_at_was_not_seen(watched: Watched) -
     assert watched.last_seen("a.md") == watched.now - 3600
 
 
+def test_when_a_document_was_seen_is_known_to_the_hour(watched: Watched) -> None:
+    """More would be a write for every file at every look."""
+    watched.write("a.md")
+    watched.scan()
+    seen = []
+    for seconds in (60, 3540, 60):
+        watched.now += seconds
+        watched.scan()
+        seen.append(watched.now - watched.last_seen("a.md"))
+
+    assert seen == [60, 0, 60]
+
+
 def test_a_file_that_vanishes_between_listing_and_reading_is_left_for_the_next_scan(
     watched: Watched,
 ) -> None:
@@ -191,13 +204,12 @@ def test_a_preview_says_what_a_scan_finds_and_writes_nothing(watched: Watched) -
     watched.write("new.md")
     gone.unlink()
     before = (watched.known(), watched.ledger.batches())
-    preview = ScanReport()
 
-    preview_source(watched.ledger, Source("docs", watched.folder), Exclusions(), ScanLimits(), preview)
+    preview = watched.preview()
 
     assert counts(preview) == {"new": 1, "changed": 1, "deleted": 1, "unchanged": 1}
     assert (watched.known(), watched.ledger.batches()) == before
-    assert counts(watched.scan()) == counts(preview)
+    assert watched.scan() == preview
 
 
 @pytest.mark.parametrize("size", [0, 1, 1024 * 1024, 1024 * 1024 + 1])

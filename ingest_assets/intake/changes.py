@@ -1,0 +1,158 @@
+"""How a watched folder differs from what the ledger knows of it. Nothing is written here."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from ingest_assets.intake.folders import Exclusions, Problem, SeenFile, walk
+from ingest_assets.intake.ledger import Document, Ledger, Source
+from ingest_assets.intake.schema import documents
+from ingest_assets.model.identity import file_doc_id, hash_file
+from ingest_assets.model.options import BatchLimits
+
+_EMPTY = (
+    "folder is empty, as that of an unmounted disk would be; its documents are kept. "
+    "If they are really gone: INGEST_INTAKE__ACCEPT_EMPTY_FOLDERS=true"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanLimits:
+    """How a scan cuts batches, when it stops hashing, and whether it believes an empty folder."""
+
+    batches: BatchLimits = BatchLimits()
+    budget_seconds: float = float("inf")
+    settle_seconds: float = 0.0
+    accepts_empty: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """A file that looked new or different, and the hash of its bytes."""
+
+    doc_id: str
+    source: str
+    file: SeenFile
+    content_hash: str
+
+
+class Known(NamedTuple):
+    """What of a document tells whether its file looks the same; there is one for every file of a folder."""
+
+    doc_id: str
+    path: str
+    size_bytes: int
+    mtime_ns: int
+    deleted_at: float | None
+
+    def looks_like(self, other: SeenFile | Document) -> bool:
+        return self[1:4] == (other.path, other.size_bytes, other.mtime_ns)
+
+
+@dataclass(slots=True)
+class Changes:
+    """How a folder differs; `unseen` documents could not be looked for, and count as there."""
+
+    hashed: list[Hashed] = field(default_factory=list)
+    gone: list[Known] = field(default_factory=list)
+    unseen: list[Known] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    unchanged: int = 0
+    waiting: int = 0
+
+
+def find_changes(
+    ledger: Ledger,
+    source: Source,
+    exclude: Exclusions,
+    limits: ScanLimits,
+    clock: Callable[[], float] = time.time,
+) -> Changes:
+    """Compare a folder with the ledger: by size and time first, then by hash; one file is always hashed."""
+    known = _known(ledger, source)
+    living = [document for document in known.values() if document.deleted_at is None]
+    if not _is_there(source.path):
+        reason = "folder is not there; its documents are kept as they are"
+        return Changes(unseen=living, problems=[Problem(str(source.path), reason, is_folder=True)])
+    files, problems = _list(source, exclude, known)
+    if living and not files and not problems and not limits.accepts_empty:
+        return Changes(unseen=living, problems=[Problem(str(source.path), _EMPTY, is_folder=True)])
+    deadline = time.monotonic() + limits.budget_seconds
+    changes = Changes(problems=problems)
+    for doc_id, file in files.items():
+        before = known.get(doc_id)
+        if before is not None and before.deleted_at is None and before.looks_like(file):
+            changes.unchanged += 1
+        elif _is_young(file, limits, clock()) or (changes.hashed and time.monotonic() > deadline):
+            changes.waiting += 1
+        else:
+            _hash_into(changes, source, doc_id, file)
+    _tell_missing(changes, [document for document in living if document.doc_id not in files])
+    return changes
+
+
+def _known(ledger: Ledger, source: Source) -> dict[str, Known]:
+    columns = [documents.c[name] for name in Known._fields]
+    is_file = (documents.c.source == source.name) & documents.c.resolver.is_(None)
+    with ledger.database.connect() as connection:
+        return {
+            row[0]: Known._make(row) for row in connection.execute(sa.select(*columns).where(is_file)).all()
+        }
+
+
+def _is_young(file: SeenFile, limits: ScanLimits, now: float) -> bool:
+    """Still being written, perhaps; a file dated in the future is not young, its clock is wrong."""
+    return 0 <= now - file.mtime_ns / 1e9 < limits.settle_seconds
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        return folder.is_dir()
+    except OSError:
+        return False
+
+
+def _list(
+    source: Source, exclude: Exclusions, known: Mapping[str, Known]
+) -> tuple[dict[str, SeenFile], list[Problem]]:
+    """Files by document id. Of two names that differ only in Unicode form, the one known before stays."""
+    files: dict[str, SeenFile] = {}
+    problems: list[Problem] = []
+    for found in walk(source.path, exclude):
+        if isinstance(found, Problem):
+            problems.append(found)
+            continue
+        doc_id = file_doc_id(source.name, found.path)
+        if (other := files.get(doc_id)) is None:
+            files[doc_id] = found
+            continue
+        is_known = doc_id in known and known[doc_id].path == found.path
+        files[doc_id], twin = (found, other) if is_known else (other, found)
+        reason = f"same name as {files[doc_id].path!r} in another Unicode form; rename one of them"
+        problems.append(Problem(twin.path, reason))
+    return files, problems
+
+
+def _hash_into(changes: Changes, source: Source, doc_id: str, file: SeenFile) -> None:
+    try:
+        content_hash, _ = hash_file(source.path / file.path)
+    except FileNotFoundError:
+        return  # gone between listing and reading: the next scan sees it as it then is
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror}); check its permissions"
+        changes.problems.append(Problem(file.path, reason))
+    else:
+        changes.hashed.append(Hashed(doc_id, source.name, file, content_hash))
+
+
+def _tell_missing(changes: Changes, missing: Sequence[Known]) -> None:
+    """Unknown is not deleted: what is, or lies below, something that could not be looked at is unseen."""
+    paths = {problem.path for problem in changes.problems}
+    folders = tuple(problem.path + "/" for problem in changes.problems if problem.is_folder)
+    for document in missing:
+        is_hidden = document.path in paths or "./" in folders or document.path.startswith(folders)
+        (changes.unseen if is_hidden else changes.gone).append(document)
