@@ -1,7 +1,7 @@
 """What the queue holds: artifacts to acquire, leases on them, and how each ended."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ingest_assets.intake.fetch import FetchError, checked_url
 from ingest_assets.intake.schema import artifacts
 from ingest_assets.model.errors import Category, StageError
 from ingest_assets.model.options import ResolverName
@@ -17,10 +18,15 @@ State = Literal["queued", "in_progress", "done", "skipped", "error"]
 FinalState = Literal["done", "skipped", "error"]
 
 MAX_ID_BYTES = 2000
+MAX_META_DEPTH = 100
+_YEAR_10000 = 253_402_300_800  # seconds from 1970; milliseconds, a frequent slip, are far beyond
 
 
 class NewArtifact(BaseModel):
-    """Something to acquire: one line of an artifact list, `{"id", "url" or "path", "resolver"?, "meta"?}`."""
+    """Something to acquire: one line of an artifact list, `{"id"?, "url" or "path", "resolver"?, "meta"?}`.
+
+    What has a URL and no id is known by the URL in its canonical form. A key that is null is left out.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -33,8 +39,23 @@ class NewArtifact(BaseModel):
     meta: dict[str, Any] = Field(default_factory=dict, description="Kept with the document as it is.")
     max_attempts: int | None = Field(None, ge=1, le=100, description="Instead of queue.max_job_attempts.")
     not_before: float | None = Field(
-        None, description="Not leased before this time, and its place in the line; none = now."
+        None,
+        lt=_YEAR_10000,
+        allow_inf_nan=False,
+        description="Not leased before this time, and its place in the line; none = now.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_known_by_its_url(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        names = {field.alias or name for name, field in cls.model_fields.items()}
+        there = {key: value for key, value in given.items() if value is not None or key not in names}
+        url = there.get("url")
+        if isinstance(url, str) and not {"id", "artifact_id"} & there.keys():
+            there["id"] = _canonical(url)
+        return there
 
     @field_validator("artifact_id", "url", "path")
     @classmethod
@@ -54,10 +75,20 @@ class NewArtifact(BaseModel):
     @field_validator("url")
     @classmethod
     def _is_an_address(cls, url: str | None) -> str | None:
-        parts = None if url is None else urlsplit(url)
-        if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
-            raise ValueError("should be an http or https URL with a host")
+        if url is not None:
+            _canonical(url)
         return url
+
+    @field_validator("meta")
+    @classmethod
+    def _is_json(cls, meta: dict[str, Any]) -> dict[str, Any]:
+        if not _is_flat_enough(meta):
+            raise ValueError(f"should be nested at most {MAX_META_DEPTH} deep")
+        try:
+            json.dumps(meta, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError("should hold what JSON can say; NaN and infinite numbers are not") from None
+        return meta
 
     @model_validator(mode="after")
     def _is_somewhere(self) -> "NewArtifact":
@@ -218,3 +249,24 @@ COLUMNS = [artifacts.c[name] for name in Artifact.__dataclass_fields__]
 def storable(text: str) -> str:
     """Text that every database takes: NUL characters and lone surrogates become their escapes."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def _canonical(url: str) -> str:
+    try:
+        return str(checked_url(url))
+    except FetchError as error:
+        raise ValueError(str(error)) from None
+
+
+def _is_flat_enough(meta: dict[str, Any]) -> bool:
+    """Level by level: what is nested too deep to be written must not be found out by recursion."""
+    level: list[Any] = [meta]
+    for _ in range(MAX_META_DEPTH):
+        level = [inner for each in level for inner in _inside(each)]
+    return not level
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

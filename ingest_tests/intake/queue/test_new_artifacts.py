@@ -1,5 +1,7 @@
 """What may be put into the queue, and how a line that may not is explained."""
 
+import json
+
 import pytest
 from pydantic import ValidationError
 
@@ -18,16 +20,43 @@ def test_a_line_of_a_list_is_an_artifact() -> None:
     assert [(row["state"], row["attempts"], row["not_before"]) for row in rows] == [("queued", 0, 1.0)] * 2
 
 
+def test_a_page_without_an_id_is_known_by_its_canonical_url() -> None:
+    """Two spellings of one address are one document; a null is a key left out."""
+    spellings = [
+        '{"url": "https://A.org:443/x#part"}',
+        '{"url": " https://a.org/x", "id": null, "meta": null}',
+    ]
+
+    ids = {NewArtifact.model_validate_json(line).artifact_id for line in spellings}
+
+    assert ids == {"https://a.org/x"}
+
+
+def test_metadata_is_kept_down_to_its_deepest_level() -> None:
+    """A hundred levels, the outermost included."""
+    deepest = json.loads("[" * 99 + "]" * 99)
+
+    row = NewArtifact(artifact_id="a", path="x", meta={"n": deepest}).as_row(1.0)
+
+    assert json.loads(row["meta"]) == {"n": deepest}
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ('{"url": "https://a.org"}', "id"),
+        ('{"path": "x"}', "id"),
         ('{"id": "", "path": "x"}', "at least 1 character"),
         ('{"id": "a"}', "either url or path"),
         ('{"id": "a", "url": "https://a.org", "path": "x"}', "either url or path"),
-        ('{"id": "a", "url": "ftp://a.org"}', "http or https"),
-        ('{"id": "a", "url": "https:///x"}', "http or https"),
-        ('{"id": "a", "url": "https://[::1"}', "url"),
+        ('{"id": "a", "url": "ftp://a.org"}', "only http and https"),
+        ('{"url": "ftp://a.org"}', "only http and https"),
+        ('{"id": "a", "url": "https:///x"}', "no valid host"),
+        ('{"id": "a", "url": "https://[::1"}', "not a valid URL"),
+        ('{"id": "a", "url": "https://me:secret@a.org/"}', "https://a.org/ holds a user name or password"),
+        ('{"id": "a", "path": "x", "meta": {"n": 1e999}}', "JSON can say"),
+        ('{"id": "a", "path": "x", "meta": {"n": %s}}' % ("[" * 100 + "]" * 100), "100 deep"),
+        ('{"id": "a", "path": "x", "not_before": 1714560000000}', "less than"),
+        ('{"id": "a", "path": "x", "not_before": 1e999}', "finite"),
         ('{"id": "a", "path": "x", "resolver": "two words"}', "resolver"),
         ('{"id": "a", "path": "x", "metadata": {}}', "Extra inputs"),
         ('{"id": "a\\u0000", "path": "x"}', "NUL"),
