@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 def stage_telemetry(batch: str) -> Telemetry:
     """For a stage run of this batch; exported when the environment names a collector."""
-    return Telemetry(batch_hint=batch, flush=_export_once())
+    return Telemetry(batch_hint=batch, flush=export_once())
 
 
 class Flush:
@@ -75,7 +75,8 @@ class SaidOnce(logging.Filter):
 
 
 @functools.cache
-def _export_once() -> Flush | None:
+def export_once() -> Flush | None:
+    """Begin to export as the environment tells, before anything is measured: earlier measures are lost."""
     return export_as_told(os.environ)
 
 

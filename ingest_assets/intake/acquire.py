@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ingest_assets.intake.artifacts import Artifact, Failure, Lease
+from ingest_assets.intake.artifacts import FINAL_STATES, Artifact, Failure, Lease
 from ingest_assets.intake.catalogue import Acquired, Catalogue
 from ingest_assets.intake.fetch import NotModified
 from ingest_assets.intake.fetch.errors import FetchError, HostResting, NotFound
@@ -19,7 +19,6 @@ from ingest_assets.intake.holding import Guard, LeaseLost, Leases, Stopped
 from ingest_assets.intake.limits import Quotas
 from ingest_assets.intake.measures import Measures
 from ingest_assets.intake.queue import Queue
-from ingest_assets.model.errors import StageError
 from ingest_assets.model.options import QueueOptions
 
 # What becomes possible within so many seconds is waited for, in place of another run.
@@ -37,16 +36,10 @@ class Getter(Protocol):
 
 @dataclass(slots=True)
 class Acquisition:
-    """What became of the artifacts a run took: how many ended in which way, and what failed."""
+    """What became of the artifacts a run took: how many ended in which way, and the bytes received."""
 
     ended: Counter[str] = field(default_factory=Counter)
-    errors: list[StageError] = field(default_factory=list)
     size_bytes: int = 0
-
-    @property
-    def taken(self) -> int:
-        """All that were tried or given back."""
-        return self.ended.total()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +73,7 @@ class Acquirer:
         self._tell, self._clock = tell, clock
         self._leases = Leases(desk.queue, desk.options, guard, clock)
         self._report = Acquisition()
-        self._lock = threading.Lock()
+        self._lock, self._door, self._has_room = threading.Lock(), threading.Lock(), threading.Event()
         self._broken: BaseException | None = None
 
     def run(self, batch: str) -> Acquisition:
@@ -97,13 +90,18 @@ class Acquirer:
                 for thread in threads:
                     thread.join()
             except BaseException:
-                self._leases.stop()
+                self.stop()
                 self._wait_for(threads)
                 raise
         if self._broken is not None:
             raise self._broken
         self._desk.measures.depth(self._desk.queue.stats(self._clock()))
         return self._report
+
+    def stop(self) -> None:
+        """Begin nothing more, and give back what is under way; from any thread."""
+        self._leases.stop()
+        self._has_room.set()
 
     def _wait_for(self, threads: Sequence[threading.Thread]) -> None:
         """They stop at the next piece they receive; what stays silent is left to its lease's end."""
@@ -117,20 +115,30 @@ class Acquirer:
         error = self._guard(lambda: self._take_all(batch))
         if error is not None:
             self._broken = error
-            self._leases.stop()
+            self.stop()
 
     def _take_all(self, batch: str) -> None:
+        while (lease := self._next(batch)) is not None:
+            self._take(lease)
+            self._desk.measures.store()
+
+    def _next(self, batch: str) -> Lease | None:
+        """The next lease, once a cap or a short wait allows one; None when there is none to wait for.
+
+        One thread at a time looks, and the others wait behind it: the ledger has better things to do.
+        """
         look_s = _FIRST_LOOK_S
-        while not self._leases.is_stopping:
-            found = self._desk.queue.lease(self._worker, 1, self._clock(), batch=batch)
-            if found:
-                self._take(found[0])
-                look_s = _FIRST_LOOK_S
-            elif self._desk.queue.due(batch, self._clock() + PATIENCE_S):
-                self._leases.sleep(look_s)  # a cap is reached, or a short wait is not over
+        with self._door:
+            while not self._leases.is_stopping:
+                self._has_room.clear()
+                found = self._desk.queue.lease(self._worker, 1, self._clock(), batch=batch)
+                if found:
+                    return found[0]
+                if not self._desk.queue.due(batch, self._clock() + PATIENCE_S):
+                    return None
+                self._has_room.wait(look_s)
                 look_s = min(2 * look_s, _LAST_LOOK_S)
-            else:
-                return
+        return None
 
     def _take(self, lease: Lease) -> None:
         with self._leases.holding(lease) as on_bytes:
@@ -150,6 +158,7 @@ class Acquirer:
                 self._succeeded(lease, found[0])
             else:
                 self._failed(lease, error)
+        self._has_room.set()
 
     def _has_quota(self, lease: Lease) -> bool:
         """True with a token of the resolver's quota in hand; else the artifact is given back for later."""
@@ -181,28 +190,31 @@ class Acquirer:
             self._count(lease, self._desk.catalogue.gone(lease, Failure.of(error), self._clock()))
         else:
             wait_s = error.detail.get("retry_after_s") if isinstance(error, FetchError) else None
-            failed = self._desk.queue.fail_and_retry(lease.token, Failure.of(error), self._clock(), wait_s)
-            self._count(lease, self._desk.queue.get(lease.artifact.artifact_id) if failed else None)
+            is_held = self._desk.queue.fail_and_retry(lease.token, Failure.of(error), self._clock(), wait_s)
+            self._count(lease, self._desk.queue.get(lease.artifact.artifact_id) if is_held else None)
 
     def _give_back(self, lease: Lease, wait_s: float) -> None:
         self._desk.queue.release(lease.token, self._clock(), wait_s)
-        with self._lock:
-            self._report.ended["given back"] += 1
+        self._add("given back")
 
     def _count(self, lease: Lease, ended: Artifact | None) -> None:
         """How it ended, once it is recorded; a lease that was lost is somebody else's to count."""
-        resolver = lease.artifact.resolver
+        measures, resolver = self._desk.measures, lease.artifact.resolver
+        if ended is None:
+            self._add("lost")
+            return
+        if ended.last_error is not None:
+            self._tell(f"{ended.artifact_id}: {ended.last_error.message}")
+        if ended.state in FINAL_STATES:
+            self._add(ended.state)
+            measures.completed(ended.state, resolver)
+        else:  # back in the line; somebody else may even have it by now
+            self._add("to be retried")
+            measures.retried(resolver)
+
+    def _add(self, end: str) -> None:
         with self._lock:
-            self._report.ended["lost" if ended is None else ended.state] += 1
-            if ended is None:
-                return
-            if (failure := ended.last_error) is not None:
-                self._report.errors.append(failure.as_error(ended.artifact_id))
-                self._tell(f"{ended.artifact_id}: {failure.message}")
-        if ended.state == "queued":
-            self._desk.measures.retried(resolver)
-        elif ended.state != "in_progress":
-            self._desk.measures.completed(ended.state, resolver)
+            self._report.ended[end] += 1
 
 
 class _Sum:

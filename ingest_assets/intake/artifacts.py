@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -16,6 +16,7 @@ from ingest_assets.model.options import ResolverName
 
 State = Literal["queued", "in_progress", "done", "skipped", "error"]
 FinalState = Literal["done", "skipped", "error"]
+FINAL_STATES: frozenset[State] = frozenset(get_args(FinalState))
 
 MAX_ID_BYTES = 2000
 MAX_META_DEPTH = 100
@@ -132,17 +133,6 @@ class Failure:
         """An error this product does not know is not retried."""
         record = StageError.of(error, stage="documents", item_id="")
         return cls(record.category, record.code, record.message, record.retryable)
-
-    def as_error(self, item_id: str) -> StageError:
-        """As every other stage's failures are reported."""
-        return StageError(
-            stage="documents",
-            item_id=item_id,
-            category=self.category,
-            code=self.code,
-            message=self.message,
-            retryable=self.retryable,
-        )
 
     def as_columns(self) -> dict[str, Any]:
         """As stored. JSON is ASCII here, so no message can be one that a database refuses."""

@@ -4,6 +4,7 @@ The ledger keeps the totals over all processes and restarts; a meter hears of ea
 """
 
 import functools
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from opentelemetry import metrics
 from opentelemetry.metrics import Meter
 
-from ingest_assets.intake.artifacts import FinalState
+from ingest_assets.intake.artifacts import State
 from ingest_assets.intake.database import Database
 from ingest_assets.intake.inbox import QueueStats
 from ingest_assets.intake.schema import counters
@@ -57,13 +58,15 @@ class Totals:
 
 
 class Measures:
-    """Counts in the ledger and, if somebody listens, in a meter."""
+    """Counts in a meter, if somebody listens, and with each `store` in the ledger. Thread-safe."""
 
     def __init__(self, database: Database, meter: Meter | None = None) -> None:
         self._database = database
         self._meter = _Instruments(meter) if meter else _global_instruments()
+        self._lock = threading.Lock()
+        self._new: dict[str, float] = {}
 
-    def completed(self, state: FinalState, resolver: str) -> None:
+    def completed(self, state: State, resolver: str) -> None:
         """An artifact ended."""
         self._meter.completed.add(1, {"state": state, "resolver": resolver})
         self._add({f"completed_{state}": 1})
@@ -103,11 +106,21 @@ class Measures:
             fetch_seconds=found.get("fetch_seconds", 0.0),
         )
 
-    def _add(self, amounts: Mapping[str, float]) -> None:
+    def store(self) -> None:
+        """Add to the ledger what was counted since the last time."""
+        with self._lock:
+            rows = [{"name": name, "value": amount} for name, amount in sorted(self._new.items())]
+            self._new.clear()
+        if not rows:
+            return
         insert = self._database.insert(counters)
         more = insert.on_conflict_do_update(
             index_elements=["name"], set_={"value": counters.c.value + insert.excluded.value}
         )
-        rows = [{"name": name, "value": amount} for name, amount in sorted(amounts.items())]
         with self._database.begin() as connection:
             connection.execute(more, rows)
+
+    def _add(self, amounts: Mapping[str, float]) -> None:
+        with self._lock:
+            for name, amount in amounts.items():
+                self._new[name] = self._new.get(name, 0.0) + amount

@@ -114,12 +114,12 @@ def test_a_missing_sdk_is_one_line_that_says_what_to_do(monkeypatch, caplog):
     """However many stages run."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    telemetry._export_once.cache_clear()
+    telemetry.export_once.cache_clear()
     try:
         with caplog.at_level(logging.WARNING):
             assert [stage_telemetry("b").flush for _ in range(3)] == [None] * 3
     finally:
-        telemetry._export_once.cache_clear()
+        telemetry.export_once.cache_clear()
 
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("OTEL_* variables ask for telemetry, but none is sent: ")

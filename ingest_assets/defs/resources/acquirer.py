@@ -10,6 +10,7 @@ import dagster as dg
 
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.telemetry import export_once
 from ingest_assets.intake.acquire import Acquirer, Acquisition, Desk
 from ingest_assets.intake.catalogue import Catalogue
 from ingest_assets.intake.fetch import Fetcher
@@ -32,8 +33,9 @@ class ArtifactAcquirer(dg.ConfigurableResource):
 
     def run(self, context: dg.AssetExecutionContext) -> dict[str, Any]:
         """Acquire what is due; gives what the materialisation says of it."""
+        export_once()
         home, batch = self.home.open(), context.partition_key
-        _mourn_lost_blobs(home, batch)
+        _queue_lost_blobs(home, batch)
         waiting = home.awaited(batch)
         if not waiting:
             return {}
@@ -81,7 +83,7 @@ def _get_bytes(layout: Layout, options: FetchOptions) -> GetBytes:
     return GetBytes(Fetcher(blobs, options, media_type), blobs, media_type)
 
 
-def _mourn_lost_blobs(home: Home, batch: str) -> None:
+def _queue_lost_blobs(home: Home, batch: str) -> None:
     """Queue again what was acquired and whose bytes are not in the store any more."""
     blobs = ContentStore(home.layout)
     acquired = [a for a in home.queue.find(Filter(batch=batch)) if a.state == "done" and a.content_hash]

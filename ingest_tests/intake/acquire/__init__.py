@@ -1,0 +1,1 @@
+"""Acquiring what is queued."""

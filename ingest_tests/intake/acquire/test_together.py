@@ -1,0 +1,229 @@
+"""Several processes and threads at the same queue: caps hold, nothing is done twice, a stop loses nothing."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from ingest_assets.intake.artifacts import NewArtifact
+from ingest_assets.intake.homes import give_homes
+from ingest_assets.intake.inbox import Filter
+from ingest_assets.model.options import BatchLimits, QuotaOptions
+from ingest_tests.intake.acquire.conftest import Intake
+from ingest_tests.intake.fetch.site import PDF, Site, Visit
+
+WORKER = "ingest_tests.intake.acquire.worker"
+
+
+class Crowd:
+    """Counts how many requests a site answers at the same time, and for how long how many."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._lock = seconds, threading.Lock()
+        self._inside, self._changed_s = 0, time.monotonic()
+        self.times: Counter[int] = Counter()
+        self.served: Counter[str] = Counter()
+
+    def __call__(self, visit: Visit) -> None:
+        self._step(1)
+        time.sleep(self._seconds)
+        self.served[visit.path] += 1
+        self._step(-1)
+        visit.reply(200, PDF + visit.path.encode())
+
+    def _step(self, change: int) -> None:
+        with self._lock:
+            now = time.monotonic()
+            self.times[self._inside] += int((now - self._changed_s) * 1e6)
+            self._inside, self._changed_s = self._inside + change, now
+
+
+def queued(intake: Intake, site: Site, handler: Crowd, count: int) -> str:
+    """So many pages of the site in one batch."""
+    urls = [site.page(f"/{number}.pdf", handler) for number in range(count)]
+    found = [NewArtifact(artifact_id=url, url=url) for url in urls]
+    intake.queue.enqueue(found, time.time())
+    (batch,) = give_homes(intake.ledger, BatchLimits(), time.time())
+    return batch
+
+
+def test_four_processes_never_ask_one_host_for_more_than_three_documents_at_a_time(
+    intake_on_each: Intake, ledger_is_at: Path | str, site: Site
+) -> None:
+    """And they do ask for three most of the time; each document is fetched once."""
+    crowd = Crowd(0.25)
+    batch = queued(intake_on_each, site, crowd, 60)
+    home = str(intake_on_each.layout.home)
+    line = [sys.executable, "-m", WORKER, str(ledger_is_at), home, batch, "3"]
+    workers = [
+        subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    ends = [worker.communicate("\n", timeout=100)[0] for worker in _started(workers)]
+
+    busy = {number: spent for number, spent in crowd.times.items() if number}
+    assert set(crowd.served.values()) == {1}
+    assert len(crowd.served) == 60
+    assert sum(map(int, ends)) == 60
+    assert max(busy) == 3
+    assert busy[3] > 0.5 * sum(busy.values())
+    assert intake_on_each.queue.stats(time.time()).states["done"] == 60
+
+
+def _started(workers: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]:
+    """Give the word to all before anybody is waited for."""
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    return workers
+
+
+def test_two_runs_of_one_batch_share_its_work(intake_on_each: Intake, site: Site) -> None:
+    """Each document is fetched by one of them."""
+    crowd = Crowd(0.01)
+    batch = queued(intake_on_each, site, crowd, 20)
+    reports = []
+
+    def run() -> None:
+        reports.append(intake_on_each.run(batch, clock=time.time))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert set(crowd.served.values()) == {1}
+    assert sum(report.ended["done"] for report in reports) == 20
+
+
+def test_a_quota_bounds_how_often_a_resolver_is_asked(intake: Intake, site: Site) -> None:
+    """Three at once, the others when the bucket has filled again; every wait is counted."""
+    intake.queue_options = {"quotas": {"http": QuotaOptions(rate=3, per_seconds=0.6)}}
+    batch = queued(intake, site, Crowd(0), 9)
+
+    began_s = time.monotonic()
+    report = intake.run(batch, clock=time.time)
+
+    assert report.ended == {"done": 9}
+    assert time.monotonic() - began_s >= 1.0
+    assert intake.measures.totals().throttled > 0
+
+
+def test_a_quota_that_is_used_up_for_long_gives_the_rest_back_untried(intake: Intake, site: Site) -> None:
+    """A run does not sit and wait for an hour."""
+    intake.queue_options = {"quotas": {"http": QuotaOptions(rate=2, per_seconds=3600)}}
+    crowd = Crowd(0)
+    batch = queued(intake, site, crowd, 5)
+
+    report = intake.run(batch, clock=time.time)
+
+    waiting = [a for a in intake.queue.find(Filter()) if a.state == "queued"]
+    assert report.ended == {"done": 2, "given back": 3}
+    assert [a.attempts for a in waiting] == [0, 0, 0]
+    assert min(a.not_before for a in waiting) > time.time() + 1000
+    assert len(crowd.served) == 2
+
+
+def test_a_run_that_is_interrupted_gives_back_what_is_under_way(intake: Intake, site: Site) -> None:
+    """No attempt is lost, no lease stays, and what came is continued."""
+    body = PDF * 3000
+    begun = threading.Event()
+
+    def slow(visit: Visit) -> None:
+        if visit.number > 1:
+            visit.serve(body, '"v1"')
+            return
+        visit.begin(200, content_length=len(body), etag='"v1"')
+        visit.send(body[: len(body) // 2])
+        begun.set()
+        for start in range(len(body) // 2, len(body), 4096):
+            time.sleep(0.02)
+            visit.send(body[start : start + 4096])
+
+    batch = intake.add("a", url=site.page("/a.pdf", slow))
+    acquirer = intake.acquirer()
+    begun_then_stopped = threading.Thread(target=lambda: (begun.wait(10), acquirer.stop()))
+    begun_then_stopped.start()
+    report = acquirer.run(batch)
+
+    assert report.ended == {"given back": 1}
+    assert (intake["a"].state, intake["a"].attempts, intake["a"].leased_by) == ("queued", 0, None)
+
+    intake.run(batch)
+    assert intake["a"].state == "done"
+    assert intake["a"].detail["resumed_from_bytes"] > 0
+
+
+def test_a_lease_is_kept_alive_for_as_long_as_the_download_takes(intake: Intake, site: Site) -> None:
+    """Heartbeats: nobody else gets the artifact, though its lease would have ended long ago."""
+    times = iter(range(0, 10_000_000, 10))  # every look at the clock is ten seconds later
+
+    def slow(visit: Visit) -> None:
+        visit.begin(200, content_length=4)
+        for piece in (b"a", b"b", b"c", b"d"):
+            time.sleep(2.0)
+            visit.send(piece)
+
+    intake.queue_options = {"heartbeat_seconds": 5, "lease_ttl_seconds": 30}
+    batch = intake.add("a", url=site.page("/a", slow))
+    expires = []
+
+    def watch() -> None:
+        while not expires or len(set(expires)) < 2:
+            time.sleep(0.2)
+            expires.append(intake["a"].lease_expires)
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    report = intake.run(batch, clock=lambda: intake.now + next(times))
+
+    watching.join(10)
+    assert report.ended == {"done": 1}
+    assert len(set(expires) - {None}) >= 2
+
+
+def test_a_worker_whose_lease_was_given_to_another_changes_nothing(intake: Intake, site: Site) -> None:
+    """It is too late: the other one's bytes are the ones that count."""
+    taken = threading.Event()
+    go_on = threading.Event()
+
+    def page(visit: Visit) -> None:
+        if visit.number == 1:
+            taken.set()
+            go_on.wait(10)
+            visit.reply(200, b"# Stale\n")
+        else:
+            visit.reply(200, b"# Fresh\n")
+
+    batch = intake.add("a", url=site.page("/a", page))
+    reports = []
+    stale = threading.Thread(target=lambda: reports.append(intake.run(batch)))
+    stale.start()
+    assert taken.wait(10)
+    later = intake.now + 601
+    intake.run(batch, clock=lambda: later)
+    go_on.set()
+    stale.join()
+
+    assert reports[0].ended == {"lost": 1}
+    assert (intake["a"].state, intake["a"].attempts) == ("done", 2)
+    assert intake["a"].size_bytes == len(b"# Fresh\n")
+
+
+def test_a_ledger_that_breaks_ends_the_acquisition_with_its_error(intake: Intake, site: Site) -> None:
+    """Threads must not die in silence."""
+    batch = intake.add("a", url=site.page("/a", lambda v: v.reply(200, PDF)))
+    with intake.ledger.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE documents")
+
+    with pytest.raises(sa.exc.OperationalError, match="no such table: documents"):
+        intake.run(batch)
