@@ -63,10 +63,12 @@ def run_batches(
     reason: str,
     progress: str = "log",
     resource: HomeResource | None = None,
+    retry: Mapping[str, Sequence[str]] | None = None,
 ) -> RunReport:
     """Run every batch that is not complete; with `force` or without `resume`, every batch.
 
-    `resource` is for a home whose settings are not its own: steps open the home through it.
+    `resource` is for a home whose settings are not its own: steps open the home through it. `retry` are the
+    batches to run, complete or not and no others, each with the failed documents to try again.
     """
     report = RunReport(stages={stage: StageTotals() for stage in stages})
     runs_all = bool(config.get("force")) or config.get("resume") is False
@@ -77,11 +79,11 @@ def run_batches(
         apply_pools(instance, home.settings.pools)
         opened = resource or HomeResource(path=str(home.layout.home))
         job = build_definitions(opened, progress=progress).resolve_job_def(INGEST_ALL)
-        keys = list(home.ledger.batches())
+        keys = list(home.ledger.batches() if retry is None else retry)
         instance.add_dynamic_partitions(batches.name or "", keys)
         for batch in keys:
             states = batch_states(home, batch, stages, due_at=time.time())
-            if not runs_all and all(state.is_complete() for state in states):
+            if not runs_all and retry is None and all(state.is_complete() for state in states):
                 _count_skipped(states, report)
                 report.complete_before.append(batch)
                 continue
@@ -90,7 +92,7 @@ def run_batches(
                 instance=instance,
                 partition_key=batch,
                 asset_selection=[GRAPH[stage].asset_key for stage in stages],
-                run_config=_run_config(home, stages, config),
+                run_config=_run_config(home, stages, _with_retry(config, retry, batch)),
                 tags=run_tags(home, batch, reason) | _CLI_TAGS,
             )
             _add(home, stages, batch, result, report)
@@ -115,6 +117,12 @@ def _run_config(home: Home, stages: Sequence[str], config: dict[str, Any]) -> di
     """Options for each stage; Dagster's events go to the UI, not over this command's own output."""
     ops = {_step(home, stage): {"config": config} for stage in stages if config}
     return {"ops": ops, "loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def _with_retry(
+    config: dict[str, Any], retry: Mapping[str, Sequence[str]] | None, batch: str
+) -> dict[str, Any]:
+    return config if retry is None else {**config, "retry": list(retry[batch])}
 
 
 def _step(home: Home, stage: str) -> str:

@@ -23,12 +23,18 @@ class StageRunConfig(dg.Config):
     resume: bool | None = Field(None, description="Skip items whose stored rows are current.")
     force: bool | None = Field(None, description="Run every item; what is replaced goes into quarantine.")
 
+    retry: list[str] | None = Field(
+        None,
+        description="Ids of failed documents to try again, whatever their failure; other failed documents "
+        "are left as they are. Empty: as in every run, all but those whose own bytes are at fault.",
+    )
+
     backend: str | None = Field(None, description="local or ray.")
     run_on: str | None = Field(None, description="On local: auto (by policy), inline, threads or processes.")
 
     def over(self, options: StageOptions) -> StageOptions:
         """The settings' options with this run's changes; refused values are named by their key."""
-        given = self.given()
+        given = {name: value for name, value in self.given().items() if name != "retry"}
         where = {name: given.pop(name) for name in _EXECUTION if name in given}
         if where.get("backend") == "ray" and where.get("run_on", "auto") != "auto":
             raise ConfigError("run_on: says where items run on the local backend; leave it out with ray.")

@@ -1,7 +1,7 @@
 """Units of work, and the one predicate that says whether an item is already done."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class WorkItem:
     cost_hint: float = 1.0
     record: Record | None = None
     known_failure: StageError | None = None
+    on_hold: bool = False
 
     def satisfies(self) -> bool:
         """True when what is stored already answers this item."""
@@ -44,12 +45,23 @@ class WorkItem:
     def is_known_to_fail(self) -> bool:
         """True when the very same item failed before and its own bytes were at fault, or it was given up.
 
-        A missing library, a full disk or a bug may be mended outside; only bad input stays bad.
+        A missing library, a full disk or a bug may be mended outside; only bad input stays bad. On hold, it
+        is not asked why the item failed: others are to be tried again, not this one.
         """
         failure = self.known_failure
         if failure is None:
             return False
-        return is_given_up(failure) or (failure.category == "input" and not failure.retryable)
+        return self.on_hold or is_given_up(failure) or (failure.category == "input" and not failure.retryable)
+
+
+def retrying(items: Iterable[WorkItem], item_ids: Collection[str]) -> list[WorkItem]:
+    """The items with the failures of the named ones forgotten and all other failed ones on hold."""
+    return [
+        replace(item, known_failure=None)
+        if item.item_id in item_ids
+        else replace(item, on_hold=item.known_failure is not None)
+        for item in items
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,12 @@ from ingest_assets.model.outcomes import StageOutcome, Verdict
 
 
 def verdict_of(item: WorkItem, options: StageOptions) -> Verdict:
-    """Resume skips what is current and what is known to fail; `force` and `resume = false` run everything."""
+    """Resume skips what is current and what is known to fail; `force` and `resume = false` run everything.
+
+    What is on hold never runs: a person chose others.
+    """
+    if item.on_hold:
+        return "skip" if item.satisfies() else "known_failure"
     if options.force or not options.resume:
         return "run"
     if item.satisfies():

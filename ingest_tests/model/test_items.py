@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from ingest_assets.model.errors import DocumentMissing, ItemError, StageError
-from ingest_assets.model.items import Record, WorkItem, is_current
+from ingest_assets.model.items import Record, WorkItem, is_current, retrying
 from ingest_assets.model.outcomes import StageOutcome
 from ingest_assets.parsing.errors import CorruptDocument, TooManyPages
 
@@ -46,6 +46,28 @@ def test_only_bad_input_is_known_to_fail(error: Exception | None, known: bool) -
     record = None if error is None else StageError.of(error, stage="doctags", item_id="a")
 
     assert WorkItem("a", "now", known_failure=record).is_known_to_fail() is known
+
+
+def test_a_retry_forgets_the_failures_of_the_named_and_holds_the_others() -> None:
+    """Also those with a passing fault; what never failed is as it was, and so is the order."""
+    bad, passing = (
+        StageError.of(error, stage="doctags", item_id="a") for error in (CorruptDocument("x"), OSError(28))
+    )
+    failures = {"a": bad, "b": passing, "c": bad, "d": passing, "e": None}
+    items = [WorkItem(name, "now", known_failure=failure) for name, failure in failures.items()]
+
+    found = retrying(items, {"a", "b", "e"})
+
+    assert [item.item_id for item in found] == list(failures)
+    assert {item.item_id: item.is_known_to_fail() for item in found} == {
+        "a": False,
+        "b": False,
+        "c": True,
+        "d": True,
+        "e": False,
+    }
+    assert [item.known_failure for item in found[2:4]] == [bad, passing]
+    assert found[4] == items[4]
 
 
 def test_a_work_item_survives_pickling() -> None:

@@ -1,9 +1,12 @@
 """Which items run: resume, known failures, force with quarantine, dry run."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import Plan, WorkItem
+from ingest_assets.model.items import Plan, Record, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import Manifest, Quarantine, run_stage
 from ingest_tests.runner.fakes import Recording, known_to_fail, plan_from, plan_of, satisfied
@@ -29,6 +32,19 @@ def test_resume_skips_what_is_current_and_what_would_fail_again():
     assert (outcome.scheduled, outcome.succeeded, outcome.failed) == (2, 2, 0)
     assert (outcome.skipped, outcome.known_failures) == (2, 1)
     assert outcome.errors == ()
+
+
+@pytest.mark.parametrize("options", [StageOptions(), StageOptions(resume=False), StageOptions(force=True)])
+def test_what_is_on_hold_never_runs(options):
+    """A person chose others; a part that was finished before still counts."""
+    held = [replace(known_to_fail(name, retryable=True), on_hold=True) for name in ("ok-0", "ok-1")]
+    staged = replace(held[1], record=Record("f", 1))
+
+    outcome = run_stage(
+        plan_from([held[0], staged, WorkItem("ok-2", "f")]), by_name, options, backend=ThreadBackend(1)
+    )
+
+    assert (outcome.succeeded, outcome.skipped, outcome.known_failures) == (1, 2, 1)
 
 
 def test_without_resume_everything_runs():

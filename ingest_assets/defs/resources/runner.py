@@ -14,7 +14,7 @@ from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.staged import Staged, stage_stopped
 from ingest_assets.defs.telemetry import stage_telemetry
 from ingest_assets.defs.worker_lines import WorkerLines
-from ingest_assets.model.items import Plan, WorkItem
+from ingest_assets.model.items import Plan, WorkItem, retrying
 from ingest_assets.model.options import StageOptions
 from ingest_assets.model.outcomes import StageOutcome
 from ingest_assets.model.ports import Progress
@@ -41,6 +41,8 @@ class StageRunner(dg.ConfigurableResource):
         locks.acquire(lambda path: context.log.info(f"{stage}: waiting for another run that holds {path}."))
         try:
             items = home.plan(stage, context.partition_key, read)
+            if config.retry:
+                items = retrying(items, set(config.retry))
             execution = execution_of(home, stage, config)
             options = execution.options
             outcome = self._run_items(home, stage, items, execution, context)
@@ -105,7 +107,7 @@ def _failures(items: list[WorkItem], outcome: StageOutcome, *, remembers: bool) 
     for item in items:
         error = errors.get(item.item_id)
         if item.is_known_to_fail() and (error is None or error.retryable):
-            error = item.known_failure if error is not None or remembers else None
+            error = item.known_failure if error is not None or remembers or item.on_hold else None
         if error is not None:
             failures[item.item_id] = Failure(item.fingerprint, error)
     return failures

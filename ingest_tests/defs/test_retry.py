@@ -1,0 +1,100 @@
+"""A run that tries only the named failed documents again, through Dagster."""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.cli.runs import RunReport, run_batches
+from ingest_assets.defs.assets.doctags import doctags
+from ingest_assets.defs.graph import stages_between
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.runner import read_manifest
+from ingest_tests.parsing.documents import pdf
+
+STAGES = stages_between("documents", "chunks")
+PAGES = [[(72, 700 - 40 * n, 12, f"Page {n} is about bees and their trees.")] for n in range(3)]
+
+
+@pytest.fixture
+def failed(home: Home, watched: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Two documents with bad bytes, two that only a setting refuses, and three notes that are done."""
+    monkeypatch.setenv("INGEST_PARSING__MAX_PAGES", "2")
+    for name in ("bad-1.pdf", "bad-2.pdf"):
+        (watched / name).write_bytes(b"%PDF-1.7\ncut off")
+    for name in ("long-1.pdf", "long-2.pdf"):
+        (watched / name).write_bytes(pdf(PAGES))
+    here = open_home(home.layout.home)
+    here.scan()
+    run_batches(here, STAGES, {}, reason="test")
+    return here
+
+
+def _attempts(home: Home) -> Counter[str]:
+    return Counter(row.item_id.split(":")[1] for row in read_manifest(home.layout.manifest("doctags")))
+
+
+def _hashes(home: Home) -> dict[str, str]:
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in home.layout.data.rglob("*.parquet")
+    }
+
+
+def _retry(home: Home, *names: str, config: dict | None = None) -> RunReport:
+    (batch,) = home.ledger.batches()
+    wanted = {batch: [f"notes:{name}" for name in names]}
+    return run_batches(home, STAGES, config or {}, reason="test", retry=wanted)
+
+
+def test_only_the_named_documents_are_tried_again(failed: Home):
+    """Not the other one with bad bytes, nor those whose fault would pass; the tables are as they were."""
+    before, tables = _attempts(failed), _hashes(failed)
+
+    report = _retry(failed, "bad-1.pdf")
+
+    assert _attempts(failed) - before == Counter({"bad-1.pdf": 1})
+    assert (report.stages["doctags"].scheduled, report.stages["doctags"].failed) == (1, 1)
+    assert report.stages["documents"].scheduled == 0
+    assert _hashes(failed) == tables
+
+
+def test_an_ordinary_run_tries_what_may_have_passed_and_leaves_bad_bytes_alone(failed: Home):
+    """The rule that a retry makes an exception of."""
+    before = _attempts(failed)
+
+    run_batches(failed, STAGES, {}, reason="test")
+
+    assert _attempts(failed) - before == Counter({"long-1.pdf": 1, "long-2.pdf": 1})
+
+
+def test_a_mended_document_goes_on_through_the_stages_below(failed: Home, monkeypatch: pytest.MonkeyPatch):
+    """Its neighbours stay failed in the footer, in the order they stood in."""
+    monkeypatch.setenv("INGEST_PARSING__MAX_PAGES", "9")
+    here = open_home(failed.layout.home)
+
+    report = _retry(here, "long-2.pdf")
+
+    assert [report.stages[stage].succeeded for stage in STAGES] == [0, 1, 1]
+    assert list(here.tables("doctags").failures) == ["notes:bad-1.pdf", "notes:bad-2.pdf", "notes:long-1.pdf"]
+    assert "notes:long-2.pdf" in here.tables("chunks").records
+
+
+def test_force_does_not_run_what_is_on_hold(failed: Home):
+    """All that is done is done again, and of the failed only the named."""
+    before = _attempts(failed)
+
+    _retry(failed, "bad-1.pdf", config={"force": True})
+
+    again = _attempts(failed) - before
+    assert {name for name in again if name.endswith(".pdf")} == {"bad-1.pdf"}
+    assert len(failed.tables("doctags").failures) == 4
+
+
+def test_the_launchpad_offers_and_explains_it():
+    """A person in the web UI has no other manual."""
+    field = doctags.op.config_schema.config_type.fields["retry"]
+
+    assert not field.is_required
+    assert "Ids of failed documents to try again" in field.description
