@@ -15,6 +15,7 @@ from ingest_assets.intake.folders import require_folder
 from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Ledger, Source
+from ingest_assets.intake.looking import look_at
 from ingest_assets.intake.queue import Queue
 from ingest_assets.intake.scan import ScanLimits, ScanReport
 from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan, watched_sources
@@ -40,10 +41,9 @@ class Home:
 
     @functools.cached_property
     def ledger(self) -> Ledger:
-        if url := self.settings.intake.ledger.get_secret_value():
-            return Ledger(url)
-        is_absent = self.leaves_no_trace and not self.layout.ledger.is_file()
-        return Ledger(None if is_absent else self.layout.ledger)
+        """What is known of every document; for those who only look, a copy that they may change."""
+        where = self.settings.intake.ledger.get_secret_value() or self.layout.ledger
+        return look_at(where) if self.leaves_no_trace else Ledger(where)
 
     @functools.cached_property
     def queue(self) -> Queue:

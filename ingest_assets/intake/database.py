@@ -21,13 +21,21 @@ _LOCKS: dict[Lock, int] = {"ledger": 1, "enqueue": 2, "lease": 3}
 
 
 class Database:
-    """Connections and transactions. A path is a SQLite file, a string a URL, None an empty one in memory."""
+    """Connections and transactions. A path is a SQLite file, a string a URL, None an empty one in memory.
 
-    def __init__(self, where: Path | str | None) -> None:
-        url = _postgres_url(where) if isinstance(where, str) else _sqlite_url(where)
-        self.where = url.render_as_string(hide_password=True) if isinstance(where, str) else str(where)
+    A copy goes by the name of what it is a copy of. `read_only` is for PostgreSQL, and gives every connection
+    one view of all tables.
+    """
+
+    def __init__(
+        self, where: Path | str | None, *, copy_of: Path | str | None = None, read_only: bool = False
+    ) -> None:
+        self.where = _name(where if copy_of is None else copy_of)
         self.is_postgres = isinstance(where, str)
-        self._engine = _postgres_engine(url) if self.is_postgres else _sqlite_engine(url)
+        if isinstance(where, str):
+            self._engine = _postgres_engine(_postgres_url(where), read_only)
+        else:
+            self._engine = _sqlite_engine(_sqlite_url(where), is_copy=copy_of is not None)
 
     def close(self) -> None:
         """Close the connections."""
@@ -69,6 +77,11 @@ class Database:
             raise IngestError(f"{self.where}: cannot be used as the ledger ({reason}); {advice}.") from None
 
 
+def _name(where: Path | str | None) -> str:
+    """For messages, without a password."""
+    return _postgres_url(where).render_as_string(hide_password=True) if isinstance(where, str) else str(where)
+
+
 def _sqlite_url(path: Path | None) -> sa.URL:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,15 +98,20 @@ def _postgres_url(text: str) -> sa.URL:
     return url.set(drivername=_POSTGRES)
 
 
-def _sqlite_engine(url: sa.URL) -> sa.Engine:
+def _sqlite_engine(url: sa.URL, *, is_copy: bool) -> sa.Engine:
+    if is_copy:  # one connection, which needs no other file and works on when the file has lost its name
+        engine = sa.create_engine(url, poolclass=sa.StaticPool)
+        sa.event.listen(engine, "connect", _configure_copy)
+        return engine
     engine = sa.create_engine(url, connect_args={"timeout": _WAIT_FOR_WRITER_SECONDS})
     sa.event.listen(engine, "connect", _configure_sqlite)
     return engine
 
 
-def _postgres_engine(url: sa.URL) -> sa.Engine:
+def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
+    looks = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     try:
-        return sa.create_engine(url, pool_pre_ping=True)
+        return sa.create_engine(url, pool_pre_ping=True, execution_options=looks if read_only else {})
     except ModuleNotFoundError:
         raise ConfigError(
             "ledger: PostgreSQL needs the driver psycopg; install it: pip install 'ingest-assets[postgres]'."
@@ -105,3 +123,9 @@ def _configure_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
+
+
+def _configure_copy(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA synchronous=OFF")
+    connection.execute("PRAGMA journal_mode=MEMORY")

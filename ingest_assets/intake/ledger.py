@@ -56,8 +56,8 @@ class Ledger:
     memory, for commands that must not leave a trace.
     """
 
-    def __init__(self, where: Path | str | None) -> None:
-        self.database = Database(where)
+    def __init__(self, where: Path | str | Database | None) -> None:
+        self.database = where if isinstance(where, Database) else Database(where)
         with self.database.explained():
             self._open()
 
