@@ -6,14 +6,17 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from ingest_assets.config import AutomationSettings
-from ingest_assets.defs.completeness import has_work, is_batch_complete
+from ingest_assets.defs.completeness import has_work
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.housekeeping import tidy
 from ingest_assets.defs.jobs import INGEST_ALL
 from ingest_assets.defs.orphans import settle_orphans
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.telemetry import export_once
 from ingest_assets.intake.catalogue import SOURCE
 from ingest_assets.intake.inbox import Filter
+from ingest_assets.intake.measures import Measures
 from ingest_assets.intake.scan import ScanReport
 
 _UNFINISHED = [
@@ -48,6 +51,8 @@ def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
         report = here.scan(settings.scan_budget_seconds, settings.settle_seconds)
         here.refresh_old()
         now = time.time()
+        export_once()
+        Measures(here.ledger.database).depth(here.queue.stats(now))
         revisions = here.ledger.batches()
         seen = int(context.cursor or 0)
         changed = {key: revision for key, revision in revisions.items() if revision > seen}
@@ -83,12 +88,13 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
     ) -> list[dg.RunRequest] | dg.SkipReason:
         here = home.open()
         settle_orphans(context.instance)
-        revisions = here.ledger.batches()
-        incomplete = [
-            key for key, revision in revisions.items() if not is_batch_complete(here, key, revision)
-        ]
+        context.log.info(tidy(here).as_line())
+        now, revisions = time.time(), here.ledger.batches()
+        incomplete = [key for key, revision in revisions.items() if has_work(here, key, revision, now)]
         if not incomplete:
-            return dg.SkipReason(f"All {len(revisions)} batches are complete.")
+            waiting = here.queue.stats(now).states["queued"]
+            later = f" {waiting} queued artifacts wait for their time." if waiting else ""
+            return dg.SkipReason(f"All {len(revisions)} batches are complete.{later}")
         context.instance.add_dynamic_partitions(batches.name or "", incomplete)
         tick = context.scheduled_execution_time.isoformat()
         return [_request(here, key, revisions[key], "reconcile", tick) for key in incomplete]

@@ -197,6 +197,12 @@ class Queue:
         with self._database.connect() as connection:
             return inbox.read_stats(connection, now)
 
+    def hashes(self) -> set[str]:
+        """Of all bytes that an artifact has."""
+        column = artifacts.c.content_hash
+        with self._database.connect() as connection:
+            return set(connection.scalars(sa.select(column).where(column.is_not(None))))
+
     def get(self, artifact_id: str) -> Artifact | None:
         """One artifact by id."""
         return next(iter(self.find(Filter(artifact_ids=[artifact_id]))), None)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -57,6 +57,12 @@ class ContentStore:
                     path.with_suffix(".json").unlink(missing_ok=True)
                     removed += 1
         return removed
+
+    def unused(self, used: Set[str], before_epoch_s: float) -> list[Path]:
+        """Blobs that nobody uses and nobody got lately: what has just come may not be recorded yet."""
+        found = (self._layout.blobs / "sha256").glob("??/*")
+        blobs = (path for path in found if not path.name.startswith("."))
+        return sorted(p for p in blobs if p.name not in used and p.stat().st_mtime < before_epoch_s)
 
     def _take(self, key: str) -> "PartialFile | None":
         path = self._layout.partial(key)

@@ -1,0 +1,209 @@
+"""The sensor, the schedule and the runs over what is queued, on a real instance and ledger."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from ingest_assets.cli.runs import run_batches
+from ingest_assets.defs.completeness import batch_states
+from ingest_assets.defs.graph import stages_between
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.housekeeping import tidy
+from ingest_assets.intake.artifacts import NewArtifact
+from ingest_assets.intake.inbox import Filter
+from ingest_tests.defs.test_automation import _look, _night
+from ingest_tests.intake.fetch.site import Site
+
+DOCUMENTS = stages_between("documents", "documents")
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A site on the loopback, and settings that let it be visited without waiting."""
+    easy = {"FETCH__ALLOW_PRIVATE": "true", "FETCH__POLITENESS_DELAY_S": "0", "QUEUE__JITTER_SECONDS": "0"}
+    for name, value in easy.items():
+        monkeypatch.setenv(f"INGEST_{name}", value)
+    with Site().open() as site:
+        yield site
+
+
+def queue(home: Home, **urls: str) -> None:
+    """Queue pages by id."""
+    home.queue.enqueue([NewArtifact(artifact_id=name, url=url) for name, url in urls.items()], time.time())
+
+
+def rows(home: Home) -> dict[str, dict]:
+    """The documents table, by id."""
+    found = home.tables("documents").scan().collect().to_dicts()
+    return {row["doc_id"]: row for row in found}
+
+
+def test_what_is_queued_gets_a_batch_and_a_request(home: Home, instance: dg.DagsterInstance, site: Site):
+    """Once, and with the tag that limits runs by source."""
+    queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n\nText.\n")))
+
+    first = _look(instance)
+    second = _look(instance, first.cursor)
+
+    (request,) = first.run_requests
+    assert home.queue.get("a").batch == request.partition_key
+    assert request.tags["ingest/source"] == "queue"
+    # Nobody ran it, so it is still due; but for the same time, and Dagster drops a key that it knows.
+    keys = [request.run_key for request in second.run_requests or []]
+    assert keys == [r.run_key for r in _look(instance, second.cursor).run_requests or []]
+
+
+def test_a_batch_is_requested_again_when_its_artifact_is_due_again(
+    home: Home, instance: dg.DagsterInstance, site: Site, monkeypatch
+):
+    """Not before, and each time under a new key; a batch that a run works on is left alone."""
+    monkeypatch.setenv("INGEST_QUEUE__RETRY_BACKOFF_SECONDS", "300")
+    queue(home, a=site.page("/a.md", lambda v: v.reply(503)))
+    first = _look(instance)
+    run_batches(open_home(home.layout.home), DOCUMENTS, {}, reason="test")
+
+    waiting = _look(instance, first.cursor)
+    later = time.time() + 400
+    monkeypatch.setattr("ingest_assets.defs.automation.time.time", lambda: later)
+    due = _look(instance, waiting.cursor)
+
+    assert not waiting.run_requests
+    (request,) = due.run_requests
+    assert request.run_key != first.run_requests[0].run_key
+    instance.add_run(dg.DagsterRun("ingest_all", tags=request.tags, status=dg.DagsterRunStatus.STARTED))
+    assert not _look(instance, due.cursor).run_requests
+
+
+def test_the_schedule_does_not_run_what_waits_for_its_time(
+    home: Home, instance: dg.DagsterInstance, site: Site
+):
+    """A run could do nothing for it; `ingest status` and the queue say that it waits."""
+    queue(home, a=site.page("/a.md", lambda v: v.reply(503)))
+    home.scan()
+    run_batches(home, DOCUMENTS, {}, reason="test")
+    run_batches(home, stages_between("doctags", "embeddings"), {}, reason="test")
+
+    skipped = _night(instance)
+
+    assert isinstance(skipped, dg.SkipReason)
+    assert "1 queued artifacts wait for their time" in skipped.skip_message
+    (batch,) = home.ledger.batches()
+    assert batch_states(home, batch)[0].run == ("a",)
+
+
+def test_documents_say_where_they_came_from_and_what_they_are(home: Home, site: Site):
+    """The row of a fetched document: its URL, its host, its validators and where its bytes rest."""
+    url = site.page(
+        "/notes/a.md", lambda v: v.reply(200, b"# A\n", etag='"1"', content_type="text/x-unknown")
+    )
+    queue(home, a=url)
+    home.scan()
+
+    run_batches(home, DOCUMENTS, {}, reason="test")
+
+    row = rows(home)["a"]
+    assert Path(row["path"]).read_bytes() == b"# A\n"
+    assert (row["uri"], row["host"], row["resolver"], row["source"]) == (url, "127.0.0.1", "http", "queue")
+    assert (row["etag"], row["mime"], row["size_bytes"]) == ('"1"', "text/markdown", 4)
+
+
+def test_what_the_queue_gave_up_is_a_failed_document_until_it_is_queued_again(home: Home, site: Site):
+    """In the footer, once, with the fetch's own category and code; no run tries it by itself."""
+    url = site.page("/a.md", lambda v: v.reply(404) if v.number == 1 else v.reply(200, b"# A\n"))
+    queue(home, a=url)
+    home.scan()
+    first = run_batches(home, DOCUMENTS, {}, reason="test")
+    second = run_batches(home, DOCUMENTS, {}, reason="test")
+
+    (failure,) = home.tables("documents").failures.values()
+    assert (failure.error.category, failure.error.code) == ("input", "E_FETCH_NOT_FOUND")
+    assert first.stages["documents"].failed == 1
+    assert (second.ran, site.count("/a.md")) == ([], 1)
+
+    home.queue.retry_failed(time.time())
+    run_batches(home, DOCUMENTS, {}, reason="test")
+
+    assert rows(home).keys() == {"a"}
+    assert home.tables("documents").failures == {}
+
+
+def test_a_provider_that_stays_away_is_given_up_and_its_batch_is_complete(
+    home: Home, site: Site, monkeypatch
+):
+    """Otherwise every night would run the batch again for nothing."""
+    monkeypatch.setenv("INGEST_QUEUE__MAX_JOB_ATTEMPTS", "1")
+    queue(home, a=site.page("/a.md", lambda v: v.reply(503)))
+    here = open_home(home.layout.home)
+    here.scan()
+    run_batches(here, DOCUMENTS, {}, reason="test")
+
+    (failure,) = here.tables("documents").failures.values()
+    (batch,) = here.ledger.batches()
+    assert (failure.error.category, failure.error.code) == ("provider", "E_FETCH_UNAVAILABLE")
+    assert batch_states(here, batch)[0].is_complete()
+
+
+def test_bytes_that_vanish_from_the_store_are_fetched_again(home: Home, site: Site):
+    """A store that lost a file, or holds a damaged one, heals with the next runs."""
+    queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n", etag='"1"')))
+    home.scan()
+    run_batches(home, DOCUMENTS, {}, reason="test")
+    blob = Path(rows(home)["a"]["path"])
+
+    blob.unlink()
+    run_batches(home, DOCUMENTS, {"force": True}, reason="test")
+    assert blob.read_bytes() == b"# A\n"
+
+    blob.write_bytes(b"# B\n")
+    broken = run_batches(home, DOCUMENTS, {"force": True}, reason="test")
+    assert [e.code for e in broken.errors] == ["E_DOCUMENT_MISSING"], "removed, and not there at the retry"
+    run_batches(home, DOCUMENTS, {"force": True}, reason="test")
+    assert blob.read_bytes() == b"# A\n"
+
+
+def test_housekeeping_removes_what_nobody_uses_and_nothing_else(home: Home, site: Site):
+    """Old bytes of a document that changed, and downloads that nobody continued."""
+    url = site.page("/a.md", lambda v: v.reply(200, b"# Old\n" if v.number == 1 else b"# New\n"))
+    queue(home, a=url)
+    home.scan()
+    run_batches(home, DOCUMENTS, {}, reason="test")
+    old = Path(rows(home)["a"]["path"])
+    home.queue.refresh(time.time())
+    run_batches(home, DOCUMENTS, {}, reason="test")
+    new = Path(rows(home)["a"]["path"])
+    partial = home.layout.partial("https://broken.example/")
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    partial.write_bytes(b"half")
+
+    assert tidy(home).blobs == 0, "what came today may not be recorded yet"
+    long_ago = time.time() - 30 * 86_400
+    for path in (old, new, partial):
+        os.utime(path, (long_ago, long_ago))
+    tidied = tidy(home)
+
+    assert (tidied.blobs, tidied.partials, tidied.size_bytes) == (1, 1, 6)
+    assert (old.exists(), new.exists(), partial.exists()) == (False, True, False)
+
+
+def test_acquired_documents_are_looked_at_again_when_they_are_old(
+    home: Home, instance: dg.DagsterInstance, site: Site, monkeypatch
+):
+    """`queue.refresh_days`; off by default."""
+    queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n")))
+    home.scan()
+    run_batches(home, DOCUMENTS, {}, reason="test")
+    cursor = _look(instance).cursor
+    assert [a.state for a in home.queue.find(Filter())] == ["done"]
+
+    monkeypatch.setenv("INGEST_QUEUE__REFRESH_DAYS", "0.000001")
+    time.sleep(0.2)
+    again = _look(instance, cursor)
+
+    assert len(again.run_requests) == 1
+    assert home.queue.get("a").state == "queued"
+    assert pl.Series(list(rows(home))).to_list() == ["a"], "it stays until it is known what became of it"
