@@ -24,7 +24,7 @@ def inspect(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Show one document: where it came from, how it was read, its chunks and its vectors."""
-    here = open_home(home, leaves_no_trace=True)
+    here = open_home(home, only_looks=True)
     result = inspect_object(here, find(here, document.strip()), chunks)
     if as_json:
         print_json(result)

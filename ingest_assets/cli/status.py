@@ -20,7 +20,7 @@ def status(
     home: flags.HomeFlag = None, documents: DocumentsFlag = False, as_json: flags.JsonFlag = False
 ) -> None:
     """Show sources, batches, totals and failures; with --documents, how far each document is."""
-    here = open_home(home, leaves_no_trace=True)
+    here = open_home(home, only_looks=True)
     result = status_object(here)
     if documents:
         result["checkpoints"] = checkpoints(here)

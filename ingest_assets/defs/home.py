@@ -38,12 +38,16 @@ class Home:
     layout: Layout
     settings: Settings
     leaves_no_trace: bool = False
+    only_looks: bool = False
 
     @functools.cached_property
     def ledger(self) -> Ledger:
         """What is known of every document; for those who only look, a copy that they may change."""
         where = self.settings.intake.ledger.get_secret_value() or self.layout.ledger
-        return look_at(where) if self.leaves_no_trace else Ledger(where)
+        if self.only_looks:
+            return look_at(where)
+        is_absent = self.leaves_no_trace and isinstance(where, Path) and not where.is_file()
+        return Ledger(None if is_absent else where)
 
     @functools.cached_property
     def queue(self) -> Queue:
@@ -199,11 +203,14 @@ def open_home(
     *,
     settings: Settings | None = None,
     leaves_no_trace: bool = False,
+    only_looks: bool = False,
     must_exist: bool = True,
 ) -> Home:
-    """The home at a path, or the one the environment names; `leaves_no_trace` for those who only look.
+    """The home at a path, or the one the environment names.
 
-    Settings that are given stand for those of its file and of the environment.
+    `leaves_no_trace` makes no ledger where there is none. `only_looks` works on a copy of the ledger: what is
+    written is lost, and the home stays as it is to the byte. Settings that are given stand for those of its
+    file and of the environment.
     """
     home = (path or home_folder()).expanduser().resolve()
     if re.search(r"\?|%[0-9A-Fa-f]{2}", str(home)):
@@ -212,6 +219,6 @@ def open_home(
         )
     if home.exists() and not home.is_dir():
         raise ConfigError(f"{home}: is a file, not a folder; give a home folder.")
-    if leaves_no_trace and must_exist and not home.is_dir():
+    if (leaves_no_trace or only_looks) and must_exist and not home.is_dir():
         raise ConfigError(f"{home}: there is no home folder here; `ingest all --home` makes one.")
-    return Home(Layout(home), settings or read_settings(home), leaves_no_trace)
+    return Home(Layout(home), settings or read_settings(home), leaves_no_trace, only_looks)
