@@ -7,8 +7,9 @@ import unicodedata
 import uuid
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 UNIT_SEPARATOR = "\u241f"
 
@@ -26,6 +27,13 @@ def canonical_json(value: Any) -> str:
 def file_doc_id(source: str, relative_path: str) -> str:
     """`<source>:<relative POSIX path>` in NFC."""
     return unicodedata.normalize("NFC", f"{source}:{relative_path}")
+
+
+def document_name(uri: str) -> str:
+    """What a document is called: the last segment of its address, or else the host."""
+    address = urlsplit(uri)
+    name = PurePosixPath(unquote(address.path.rpartition("/")[2])).name
+    return name or address.hostname or uri
 
 
 def chunk_id(doc_id: str, ordinal: int, text: str) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from ingest_assets.model.identity import canonical_json
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
@@ -66,7 +68,16 @@ def document_json(document: Any) -> str:
     content = document.export_to_dict()
     for table in content.get("tables", ()):
         table["data"].pop("grid", None)  # computed again from the cells when the document is loaded
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return canonical_json(content)
+
+
+def renamed(document: str, name: str) -> str:
+    """The JSON of the same bytes under another name: what reading them as such a document would give."""
+    content = json.loads(document)
+    content["name"] = PurePosixPath(name).stem
+    if content.get("origin") is not None:
+        content["origin"]["filename"] = PurePosixPath(name).name
+    return canonical_json(content)
 
 
 def usable_texts(document: Any) -> Iterator[str]:

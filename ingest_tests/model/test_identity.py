@@ -2,11 +2,20 @@
 
 import unicodedata
 import uuid
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.identity import canonical_json, chunk_id, file_doc_id, fingerprint, sha256_text
+from ingest_assets.model.identity import (
+    canonical_json,
+    chunk_id,
+    document_name,
+    file_doc_id,
+    fingerprint,
+    sha256_text,
+)
 
 anything = st.text(st.characters(), max_size=20)
 
@@ -24,6 +33,34 @@ def test_a_doc_id_is_the_same_in_any_unicode_form() -> None:
 
     assert composed != decomposed
     assert file_doc_id("docs", decomposed) == file_doc_id("docs", composed) == f"docs:{composed}"
+
+
+@given(
+    st.text(min_size=1, max_size=60).filter(lambda name: not set(name) & {"/", "\0"} and name not in "...")
+)
+def test_a_file_is_called_what_its_path_says(name: str) -> None:
+    """Whatever its characters: an address spells most of them with percent signs."""
+    path = Path("/srv/my docs") / name
+
+    assert document_name(path.as_uri()) == path.name
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("https://example.org/papers/2024/report.pdf", "report.pdf"),
+        ("https://example.org/papers/annual%20report%3F.pdf?download=1#page=2", "annual report?.pdf"),
+        ("https://example.org/archive%2Fold.pdf", "old.pdf"),
+        ("https://example.org/papers/", "example.org"),
+        ("https://user@Example.org:8080", "example.org"),
+        ("https://example.org/.", "example.org"),
+        ("s3://bucket/key.html", "key.html"),
+        ("nothing-like-an-address", "nothing-like-an-address"),
+    ],
+)
+def test_a_fetched_document_is_called_by_the_end_of_its_address(uri: str, name: str) -> None:
+    """Or by its host, which is better than nothing."""
+    assert document_name(uri) == name
 
 
 def test_a_chunk_id_is_what_it_was_in_the_first_release() -> None:
