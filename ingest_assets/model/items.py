@@ -75,11 +75,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ItemContext:
-    """What a worker may know about its attempt."""
+    """What a worker may know about its attempt; `anew` when nothing that is stored may spare the work."""
 
     attempt_no: int = 1
     workers: int = 1
     deadline_epoch_s: float | None = None
+    anew: bool = False
 
 
 class Result(BaseModel):

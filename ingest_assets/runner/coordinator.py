@@ -132,7 +132,8 @@ class Coordinator:
             self._reporter.before_item(ticket.item)
             if self._quarantine is not None and (error := self._move_outputs(ticket.item, self._quarantine)):
                 return error
-        context = ItemContext(attempt_no=ticket.attempt_no, workers=self._backend.workers)
+        anew = self._options.force or not self._options.resume
+        context = ItemContext(ticket.attempt_no, self._backend.workers, anew=anew)
         ticket.submitted_epoch_s = self._clock.epoch_s()
         self._reporter.before_attempt(ticket)
         timeout_s = self._options.per_item_timeout_s

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from ingest_assets.model.identity import canonical_json, sha256_text
+from ingest_assets.model.identity import canonical_json, document_name, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import ParsingOptions
 from ingest_assets.model.schemas import DOCTAGS, TableSpec
 from ingest_assets.parsing.libraries import library_versions
+from ingest_assets.parsing.parsed import renamed
+from ingest_assets.stages.adoption import StoredRows
 from ingest_assets.stages.documents import read_verified
 from ingest_assets.stages.lending import Lending
-from ingest_assets.stages.stage import PRELOAD, Candidate
+from ingest_assets.stages.stage import ADOPTS, PRELOAD, Candidate
 from ingest_assets.storage.tables import Table
 
 if TYPE_CHECKING:
@@ -57,27 +59,41 @@ class DoctagsStage:
         return {}
 
     def candidates(self, documents: Table) -> Iterator[Candidate]:
-        """One per acquired document. Its bytes and media type decide the row, not the folder it rests in."""
-        wanted = ["doc_id", "content_hash", "mime", "path", "size_bytes"]
+        """One per acquired document. Its bytes and media type decide the row, but for the document's name."""
+        wanted = ["doc_id", "content_hash", "mime", "path", "uri", "size_bytes"]
         for row in documents.scan().select(wanted).collect().iter_rows(named=True):
             upstream = sha256_text(canonical_json([row["content_hash"], row["mime"]]))
             meta = {name: row[name] for name in ("content_hash", "mime", "path")}
-            yield Candidate(row["doc_id"], upstream, meta, (row["path"],), row["size_bytes"])
+            meta["name"] = document_name(row["uri"])
+            yield Candidate(row["doc_id"], upstream, meta, (row["path"],), row["size_bytes"], can_adopt=True)
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
-        """Convert one document with a warm reader."""
-        path = Path(item.meta["path"])
-        read_verified(path, item.meta["content_hash"])
-        threads = max(1, len(os.sched_getaffinity(0)) // context.workers)
-        with _READERS.lend(self.parsing, threads) as reader:
-            parsed = reader.read(path, path.name, item.meta["mime"])
-        row = {name: getattr(parsed, name) for name in _COLUMNS}
+        """One document, converted; one that only moved takes its row along."""
+        read_verified(Path(item.meta["path"]), item.meta["content_hash"])
+        row = (None if context.anew else _adopted(item)) or self._converted(item, context)
         row |= {
             "doc_id": item.item_id,
             "content_hash": item.meta["content_hash"],
             "fingerprint": item.fingerprint,
         }
         return pa.Table.from_pylist([row], schema=self.spec.schema)
+
+    def _converted(self, item: WorkItem, context: ItemContext) -> dict[str, Any]:
+        """What a warm reader makes of it."""
+        threads = max(1, len(os.sched_getaffinity(0)) // context.workers)
+        with _READERS.lend(self.parsing, threads) as reader:
+            parsed = reader.read(Path(item.meta["path"]), item.meta["name"], item.meta["mime"])
+        return {name: getattr(parsed, name) for name in _COLUMNS}
+
+
+def _adopted(item: WorkItem) -> dict[str, Any] | None:
+    """What the table holds of the same bytes under another id, with this document's name in it."""
+    stored: StoredRows | None = item.meta.get(ADOPTS)
+    rows = stored.read() if stored is not None else None
+    if rows is None:
+        return None
+    row: dict[str, Any] = rows.to_pylist()[0]
+    return row | {"document": renamed(row["document"], item.meta["name"])}
 
 
 def _open_reader(parsing: ParsingOptions, threads: int) -> "DocumentReader":

@@ -7,11 +7,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ingest_assets.model.identity import canonical_json, fingerprint, sha256_text
-from ingest_assets.model.items import ItemContext, Record, WorkItem
+from ingest_assets.model.items import ItemContext, Record, WorkItem, is_current
 from ingest_assets.model.schemas import TableSpec
+from ingest_assets.stages.adoption import stored_by_fingerprint
 from ingest_assets.storage.footer import Footer
 from ingest_assets.storage.layout import Layout
 
+ADOPTS = "adopts"
 # One list for all stages on processes: a coordinator has one fork server, and it imports these once.
 PRELOAD = (
     "ingest_assets.runner",
@@ -23,13 +25,18 @@ PRELOAD = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One thing a stage could work on, as its upstream table shows it."""
+    """One thing a stage could work on, as its upstream table shows it.
+
+    With `can_adopt`, its item's meta says as `ADOPTS` where the table holds rows of the same fingerprint
+    under another id; the stage may take them and put its own id and name to them.
+    """
 
     item_id: str
     upstream: str
     meta: Mapping[str, Any] = field(default_factory=dict)
     input_paths: tuple[str, ...] = ()
     cost_hint: float = 1.0
+    can_adopt: bool = False
 
 
 class Stage(Protocol):
@@ -86,17 +93,19 @@ def work_items(
     """The plan: pure, in the order given; each item knows what is stored for it."""
     cfg_hash, config, libraries = config_hash(stage), stage.config(), stage.libraries()
     held = stored.items if stored else {}
+    elsewhere = stored_by_fingerprint(layout.table(stage.spec.asset, batch), stored)
     for candidate in candidates:
         mark = fingerprint(stage.name, stage.version, config, libraries, candidate.upstream)
         part = staged.get(candidate.item_id)
         record = part if part and part.fingerprint == mark else held.get(candidate.item_id)
+        adopts = candidate.can_adopt and mark in elsewhere and not is_current(record, mark)
         yield WorkItem(
             item_id=candidate.item_id,
             fingerprint=mark,
             cfg_hash=cfg_hash,
             input_paths=candidate.input_paths,
             output_paths=(str(layout.part(stage.spec.asset, batch, candidate.item_id)),),
-            meta=candidate.meta,
+            meta={**candidate.meta, ADOPTS: elsewhere[mark]} if adopts else candidate.meta,
             cost_hint=candidate.cost_hint,
             record=record,
             known_failure=stored.known_failure(candidate.item_id, mark) if stored else None,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import Plan, Record, WorkItem
+from ingest_assets.model.items import ItemContext, Plan, Record, Result, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import Manifest, Quarantine, run_stage
 from ingest_tests.runner.fakes import Recording, known_to_fail, plan_from, plan_of, satisfied
@@ -52,6 +52,23 @@ def test_without_resume_everything_runs():
     outcome = run_stage(mixed(), by_name, StageOptions(resume=False), backend=ThreadBackend(2))
 
     assert (outcome.scheduled, outcome.succeeded, outcome.failed, outcome.skipped) == (4, 3, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "anew"),
+    [(StageOptions(), False), (StageOptions(resume=False), True), (StageOptions(force=True), True)],
+)
+def test_a_worker_is_told_when_the_work_is_to_be_done_for_real(options, anew):
+    """It must not take from elsewhere what is already stored."""
+    told = []
+
+    def worker(item: WorkItem, context: ItemContext) -> Result:
+        told.append(context.anew)
+        return Result(rows=1)
+
+    run_stage(plan_of("ok-0"), worker, options, backend=ThreadBackend(1))
+
+    assert told == [anew]
 
 
 def test_a_dry_run_says_what_would_happen_and_touches_nothing(tmp_path):

@@ -102,5 +102,5 @@ def test_threads_read_pdfs_as_one_does() -> None:
 
 def _pdf(name: str) -> WorkItem:
     path = samples_folder() / name
-    meta = {"path": str(path), "content_hash": hash_file(path)[0], "mime": "application/pdf"}
+    meta = {"path": str(path), "content_hash": hash_file(path)[0], "mime": "application/pdf", "name": name}
     return WorkItem(name, "print", meta=meta)
