@@ -8,6 +8,7 @@ import typer
 
 from ingest_assets.cli.demo import demo
 from ingest_assets.cli.doctor import doctor
+from ingest_assets.cli.failures import app as failures_app
 from ingest_assets.cli.ingest import run_command
 from ingest_assets.cli.inspecting import inspect
 from ingest_assets.cli.interrupts import INTERRUPTED, PRESSES
@@ -38,6 +39,7 @@ app.command("embed")(run_command("embeddings", f"Run up to the embeddings: dense
 app.command("plan")(plan)
 app.command("status")(status)
 app.command("inspect")(inspect)
+app.add_typer(failures_app, name="failures")
 app.command("validate")(validate)
 app.command("doctor")(doctor)
 app.command("up")(up)
