@@ -45,13 +45,17 @@ def refuse_early(home: Home, stages: Sequence[str], config: StageRunConfig) -> N
         kind = kind_of(options)
         if kind == "ray":
             import_ray()
-        workers = _workers_in_sight(home, options)
+        workers = _in_sight(home, options)
         if workers != 1:
             require_parity(home, stage, kind, f"{workers} workers" if workers else "several workers")
 
 
-def _workers_in_sight(home: Home, options: StageOptions) -> int | None:
-    """How many workers a stage will get; None where only the cluster can tell."""
+def workers_in_sight(home: Home, stage: str, config: StageRunConfig) -> int | None:
+    """How many workers a stage will get; None where only the cluster can tell. Opens nothing."""
+    return _in_sight(home, _options(home, stage, config))
+
+
+def _in_sight(home: Home, options: StageOptions) -> int | None:
     if not home.settings.features.parallel:
         return 1
     if kind_of(options) != "ray":

@@ -2,7 +2,7 @@
 
 from ingest_assets.runner.clock import Clock, SystemClock
 from ingest_assets.runner.hooks import NO_HOOKS, QuietHooks
-from ingest_assets.runner.manifest import Manifest, ManifestRow, read_manifest
+from ingest_assets.runner.manifest import Manifest, ManifestRow, read_manifest, read_newest
 from ingest_assets.runner.progress import BarProgress, LogProgress, NoProgress
 from ingest_assets.runner.quarantine import Quarantine
 from ingest_assets.runner.run import run_stage
@@ -21,5 +21,6 @@ __all__ = [
     "SystemClock",
     "Telemetry",
     "read_manifest",
+    "read_newest",
     "run_stage",
 ]

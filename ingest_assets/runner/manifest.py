@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 _log = logging.getLogger(__name__)
 
+_BLOCK_BYTES = 64 * 1024
+
 RowStatus = Literal["done", "failed", "cancelled"]
 
 
@@ -98,6 +100,21 @@ def read_manifest(path: Path) -> Iterator[ManifestRow]:
                 yield row
             elif line.strip():
                 _log.warning("%s, line %d is not a whole row and is left out.", path, number)
+
+
+def read_newest(path: Path) -> Iterator[ManifestRow]:
+    """Whole rows from the last to the first; of a long manifest only as much is read as is asked for."""
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        end, rest = lines.seek(0, os.SEEK_END), b""
+        while end > 0:
+            start = max(0, end - _BLOCK_BYTES)
+            lines.seek(start)
+            rest, *whole = (lines.read(end - start) + rest).split(b"\n")
+            yield from filter(None, map(_parsed, reversed(whole)))
+            end = start
+        yield from filter(None, [_parsed(rest)])
 
 
 def _parsed(line: bytes) -> ManifestRow | None:

@@ -6,7 +6,7 @@ import multiprocessing
 from ingest_assets.backends import ThreadBackend
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, ManifestRow, read_manifest, run_stage
+from ingest_assets.runner import Manifest, ManifestRow, read_manifest, read_newest, run_stage
 from ingest_tests.runner.fakes import plan_from, plan_of, satisfied
 from ingest_tests.runner.workers import by_name
 
@@ -136,3 +136,34 @@ def _append_many(path, name):
     manifest = Manifest(path)
     for number in range(300):
         manifest.append(row(f"{name}{number}", counts={"rows": number}))
+
+
+def test_the_newest_rows_are_read_first_whatever_lies_on_the_borders_of_blocks(tmp_path):
+    """Rows of all lengths, longer ones than a block among them, and a torn one at the end."""
+    path = tmp_path / "manifest.jsonl"
+    manifest = Manifest(path)
+    for number in range(300):
+        manifest.append(row(f"{number}-" + "x" * (number * 37 % 1000)))
+    manifest.append(row("long" * 50_000))
+    manifest.append(row("last"))
+    manifest.close()
+    path.write_bytes(path.read_bytes() + b'{"stage": "torn')
+
+    assert list(read_newest(path)) == list(read_manifest(path))[::-1]
+
+
+def test_the_newest_rows_of_a_long_manifest_cost_little(tmp_path):
+    """Nobody waits for hundreds of megabytes to be read."""
+    path = tmp_path / "manifest.jsonl"
+    with path.open("wb") as file:
+        file.seek(1 << 34)
+        file.write(b"\n" + row("b").as_line() + row("a").as_line())
+
+    rows = read_newest(path)
+
+    assert [next(rows).item_id, next(rows).item_id] == ["a", "b"]
+
+
+def test_no_manifest_has_no_newest_row(tmp_path):
+    """Nothing has run yet."""
+    assert list(read_newest(tmp_path / "manifest.jsonl")) == []
