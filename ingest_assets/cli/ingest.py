@@ -12,7 +12,7 @@ from ingest_assets.cli.planning import show_plan
 from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.cli.summary import (
     corpus_numbers,
-    failure_line,
+    failure_lines,
     failures,
     problem_line,
     scan_line,
@@ -146,8 +146,8 @@ def print_result(result: dict[str, Any]) -> None:
         f"{result['chunks']} chunks, {result['vectors']} vectors, {len(result['failures'])} failed; "
         f"{result['wall_seconds']:.1f} s in all."
     )
-    for failure in result["failures"]:
-        warn(failure_line(failure))
+    for line in failure_lines(result["failures"]):
+        warn(line)
     for problem in result["problems"]:
         warn(problem_line(problem))
     for batch, why in result["broken_batches"].items():

@@ -6,7 +6,7 @@ import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.summary import corpus_numbers, failure_line, failures, problem_line
+from ingest_assets.cli.summary import corpus_numbers, failure_lines, failures, problem_line
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
@@ -110,7 +110,7 @@ def _print(result: dict[str, Any]) -> None:
         grid("", ["batch", "documents", "complete", "to run"], rows)
     for line in result.get("checkpoints", []):
         say(f"{line['doc_id']}  {line['stage'] or '-'}  {line['error'] or ''}".rstrip())
-    for failure in result["failures"]:
-        warn(failure_line(failure))
+    for line in failure_lines(result["failures"]):
+        warn(line)
     for problem in result["problems"]:
         warn(problem_line(problem))

@@ -7,9 +7,12 @@ import polars as pl
 
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.inbox import read_inbox
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import StageError
 from ingest_assets.storage.tables import Table
+
+_FIRST = 20
 
 
 def corpus_numbers(home: Home) -> dict[str, int]:
@@ -31,8 +34,8 @@ def _rows(table: Table) -> int:
 
 
 def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[str, Any]]:
-    """Every document that could not be done: as the tables say, and what failed now beside an older row."""
-    stored = [failure.error for stage in GRAPH for failure in home.tables(stage).failures.values()]
+    """Every document that could not be done: as the inbox says, and what failed now beside an older row."""
+    stored = [failure.error for failure in read_inbox(home)]
     known = {(error.stage, error.item_id) for error in stored}
     fresh = [error for error in of_this_run if (error.stage, error.item_id) not in known]
     return [
@@ -48,9 +51,11 @@ def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[st
     ]
 
 
-def failure_line(failure: dict[str, Any]) -> str:
-    """A failure for a person."""
-    return f"failed: {failure['doc_id']} [{failure['stage']} {failure['code']}] {failure['message']}"
+def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
+    """Failures for a person: the first ones, and where the others are."""
+    lines = [f"failed: {f['doc_id']} [{f['stage']} {f['code']}] {f['message']}" for f in found[:_FIRST]]
+    more = len(found) - len(lines)
+    return [*lines, f"… and {more} more: ingest failures list"] if more else lines
 
 
 def scan_object(scan: ScanReport) -> dict[str, Any]:
