@@ -10,7 +10,7 @@ from ingest_assets.defs.completeness import has_work
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.housekeeping import tidy
 from ingest_assets.defs.jobs import INGEST_ALL
-from ingest_assets.defs.orphans import settle_orphans
+from ingest_assets.defs.orphans import settle_leases, settle_orphans
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.telemetry import export_once
@@ -48,6 +48,7 @@ def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
     def watched_folders(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult:
         here = home.open()
         settle_orphans(context.instance)
+        settle_leases(here)
         report = here.scan(settings.scan_budget_seconds, settings.settle_seconds)
         here.refresh_old()
         now = time.time()

@@ -1,7 +1,15 @@
-"""Runs whose process is gone: a power cut must not leave a run 'started' and its pool slot taken for ever."""
+"""Runs and leases whose process is gone: a power cut must not leave a run 'started', its pool slot taken, or
+what it was acquiring out of reach until the lease's end."""
+
+import os
+import socket
+import time
+from pathlib import Path
 
 import dagster as dg
 import psutil
+
+from ingest_assets.defs.home import Home
 
 _OPEN = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 # Clocks are set right now and then, and a process's start is reckoned from the clock.
@@ -27,6 +35,32 @@ def settle_orphans(instance: dg.DagsterInstance) -> list[str]:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
         settled.append(run.run_id)
     return settled
+
+
+def worker_name() -> str:
+    """Who this process is, so that others on this machine can tell when it is gone."""
+    return f"{_machine()} {os.getpid()} {psutil.Process().create_time():.2f}"
+
+
+def settle_leases(home: Home) -> int:
+    """End the leases of workers of this machine that are dead; those of other machines end by time."""
+    now = time.time()
+    return sum(home.queue.expire(worker, now) for worker in home.queue.workers() if _is_dead(worker))
+
+
+def _is_dead(worker: str) -> bool:
+    machine, _, process = worker.rpartition(" ")[0].rpartition(" ")
+    if machine != _machine():
+        return False
+    try:
+        return f"{psutil.Process(int(process)).create_time():.2f}" != worker.rpartition(" ")[2]
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _machine() -> str:
+    """This host and its process numbers: containers may share a name, and each has a pid 1 of its own."""
+    return f"{socket.gethostname()} {Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 def _process_of(instance: dg.DagsterInstance, run_id: str) -> tuple[int, float] | None:

@@ -114,6 +114,17 @@ class Queue:
         given_up = Failure("runtime", "E_ATTEMPTS_EXHAUSTED", f"{what}; {advice}.", retryable=False)
         return {**back, "state": "error", "finished_at": now, **given_up.as_columns()}
 
+    def workers(self) -> set[str]:
+        """Who has leases."""
+        with self._database.connect() as connection:
+            return set(connection.scalars(sa.select(artifacts.c.leased_by).where(IN_PROGRESS).distinct()))
+
+    def expire(self, worker: str, now: float) -> int:
+        """End the leases of a worker that is known to be dead, as their time would; says how many."""
+        held = artifacts.update().where(IN_PROGRESS, artifacts.c.leased_by == worker)
+        with self._database.begin() as connection:
+            return connection.execute(held.values(lease_expires=now)).rowcount
+
     def _allowed(self, row: sa.RowMapping) -> int:
         return int(row["max_attempts"] or self._options.max_job_attempts)
 

@@ -1,14 +1,13 @@
 """Acquiring what is queued, as a Dagster resource: the ledger, the fetcher and the store brought together."""
 
 import functools
-import os
-import socket
 import time
 from typing import Any
 
 import dagster as dg
 
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.orphans import settle_leases, worker_name
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.telemetry import export_once
 from ingest_assets.intake.acquire import Acquirer, Acquisition, Desk
@@ -35,6 +34,7 @@ class ArtifactAcquirer(dg.ConfigurableResource):
         """Acquire what is due; gives what the materialisation says of it."""
         export_once()
         home, batch = self.home.open(), context.partition_key
+        settle_leases(home)
         _queue_lost_blobs(home, batch)
         waiting = home.awaited(batch)
         if not waiting:
@@ -63,7 +63,7 @@ def acquirer(home: Home, **options: Any) -> Acquirer:
         ),
         _get_bytes(home.layout, home.settings.fetch),
         lambda call: caught(call)[1],
-        f"{socket.gethostname()}/{os.getpid()}",
+        worker_name(),
         max_seconds=limits.per_item_timeout_s or float("inf"),
         grace_s=limits.grace_s,
         **options,

@@ -1,0 +1,76 @@
+"""Runs the `ingest` command in forked children that may be killed at any durable step.
+
+`python -m ingest_tests.end_to_end.mortal` imports what is dear once, and then reads one JSON object per line:
+`{"arguments": […], "die_at": N or 0}`. Each is run by a child of its own, which ends itself with SIGKILL at
+its Nth step: when a file is about to take its place or has just taken it, or a database is to be written.
+The answer is the child's exit code, -9 when it died.
+"""
+
+import contextlib
+import importlib
+import itertools
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+
+def main() -> None:
+    """Import, then fork for every line; nothing may have started threads before."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    from ingest_assets.cli.main import run
+    from ingest_assets.embedders.dense import open_embedder
+    from ingest_assets.model.options import DenseOptions
+    from ingest_assets.stages.stage import PRELOAD
+
+    for module in PRELOAD:
+        importlib.import_module(module)
+    open_embedder(DenseOptions())  # for what it imports
+    _say("ready")
+    for line in sys.stdin:
+        wish = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            os._exit(_live(run, wish["arguments"], wish["die_at"]))
+        _, status = os.waitpid(child, 0)
+        _say(str(os.waitstatus_to_exitcode(status)))
+
+
+def _say(word: str) -> None:
+    sys.stdout.write(word + "\n")
+    sys.stdout.flush()
+
+
+def _live(run: Any, arguments: list[str], die_at: int) -> int:
+    if die_at:
+        _die_at_step(die_at)
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
+        return int(run(arguments))
+
+
+def _die_at_step(number: int) -> None:
+    """Even steps end before they happen, odd ones after."""
+    import sqlalchemy as sa
+
+    steps = itertools.count(1)
+    replace = os.replace
+
+    def counted(source: Any, target: Any, **options: Any) -> None:
+        is_last = next(steps) == number
+        if is_last and number % 2 == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(source, target, **options)
+        if is_last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def committing(_connection: sa.Connection) -> None:
+        if next(steps) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os.replace = counted
+    sa.event.listen(sa.Engine, "commit", committing)
+
+
+if __name__ == "__main__":
+    main()
