@@ -9,7 +9,8 @@ import time
 import dagster as dg
 
 from ingest_assets.defs.home import Home
-from ingest_assets.defs.orphans import settle_orphans
+from ingest_assets.defs.orphans import settle_leases, settle_orphans, worker_name
+from ingest_assets.intake.artifacts import NewArtifact
 
 # A run that holds a pool slot, says that it began, and sleeps.
 RUNNER = """
@@ -94,3 +95,36 @@ def test_a_process_that_only_has_the_same_number_is_not_the_run(home: Home):
 
     assert _is_alive(os.getpid(), now)
     assert not _is_alive(os.getpid(), now - 1_000_000)
+
+
+LEASER = """
+import sys, time
+from pathlib import Path
+from ingest_assets.defs.home import open_home
+from ingest_assets.defs.orphans import worker_name
+home = open_home(Path(sys.argv[1]))
+home.queue.lease(worker_name(), 1, time.time())
+sys.stdout.write("leased\\n")
+sys.stdout.flush()
+time.sleep(300)
+"""
+
+
+def test_what_a_killed_process_was_acquiring_can_be_had_at_once(home: Home):
+    """Not after the ten minutes of its lease; what living processes hold stays theirs, on any machine."""
+    home.queue.enqueue([NewArtifact(artifact_id=i, path=f"/files/{i}") for i in "abc"], time.time())
+    home.queue.lease("another-machine 4026531836 1 1.00", 1, time.time())
+    home.queue.lease(worker_name(), 1, time.time())
+    process = subprocess.Popen(
+        [sys.executable, "-c", LEASER, str(home.layout.home)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "leased\n"
+    assert settle_leases(home) == 0
+
+    process.kill()
+    process.wait()
+
+    assert settle_leases(home) == 1
+    (lease,) = home.queue.lease("next", 9, time.time())
+    assert (lease.artifact.artifact_id, lease.artifact.attempts) == ("c", 2)
