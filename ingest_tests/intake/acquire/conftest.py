@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.metrics import Meter
 
 from ingest_assets.intake.acquire import Acquirer, Acquisition, Desk
 from ingest_assets.intake.artifacts import Artifact, NewArtifact
@@ -38,6 +39,7 @@ class Intake:
     fetch: dict[str, Any] = field(default_factory=dict)
     queue_options: dict[str, Any] = field(default_factory=dict)
     network: Network | None = None
+    meter: Meter | None = None
     now: float = NOW
     lines: list[str] = field(default_factory=list)
 
@@ -54,7 +56,7 @@ class Intake:
 
     @property
     def measures(self) -> Measures:
-        return Measures(self.ledger.database)
+        return Measures(self.ledger.database, self.meter)
 
     def add(self, artifact_id: str, **place: Any) -> str:
         """Queue something, in a batch; gives the batch."""
