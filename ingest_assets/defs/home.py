@@ -46,7 +46,9 @@ class Home:
         where = self.settings.intake.ledger.get_secret_value() or self.layout.ledger
         if self.only_looks:
             return look_at(where)
-        is_absent = self.leaves_no_trace and isinstance(where, Path) and not where.is_file()
+        if isinstance(where, str):
+            return _on_a_server(where)
+        is_absent = self.leaves_no_trace and not where.is_file()
         return Ledger(None if is_absent else where)
 
     @functools.cached_property
@@ -196,6 +198,12 @@ class Home:
             WatchedFolder(name, (self.layout.home / source.path.expanduser()).resolve(), source.exclude)
             for name, source in self.settings.sources.items()
         ]
+
+
+@functools.cache
+def _on_a_server(url: str) -> Ledger:
+    """One per process: servers look every half minute, and connections are dear there."""
+    return Ledger(url)
 
 
 def open_home(
