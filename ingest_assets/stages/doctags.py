@@ -62,7 +62,7 @@ class DoctagsStage:
         """One per acquired document. Its bytes and media type decide the row, but for the document's name."""
         wanted = ["doc_id", "content_hash", "mime", "path", "uri", "size_bytes"]
         for row in documents.scan().select(wanted).collect().iter_rows(named=True):
-            upstream = sha256_text(canonical_json([row["content_hash"], row["mime"]]))
+            upstream = upstream_of(row["content_hash"], row["mime"])
             meta = {name: row[name] for name in ("content_hash", "mime", "path")}
             meta["name"] = document_name(row["uri"])
             yield Candidate(row["doc_id"], upstream, meta, (row["path"],), row["size_bytes"], can_adopt=True)
@@ -84,6 +84,11 @@ class DoctagsStage:
         with _READERS.lend(self.parsing, threads) as reader:
             parsed = reader.read(Path(item.meta["path"]), item.meta["name"], item.meta["mime"])
         return {name: getattr(parsed, name) for name in _COLUMNS}
+
+
+def upstream_of(content_hash: str, mime: str) -> str:
+    """What of a documents row decides a doctags row."""
+    return sha256_text(canonical_json([content_hash, mime]))
 
 
 def _adopted(item: WorkItem) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from ingest_assets.model.schemas import DOCUMENTS, TableSpec
 from ingest_assets.parsing.media import media_type
 from ingest_assets.stages.stage import Candidate
 
-_HEAD = 8192
+HEAD_BYTES = 8192
 
 
 _GIVEN = ("doc_id", "batch", "seq", "source", "content_hash", "size_bytes")
@@ -139,7 +139,7 @@ def _read_stored(path: Path, content_hash: str) -> bytes:
 def read_verified(path: Path, content_hash: str) -> bytes:
     """The first bytes of a file whose content has the hash expected; otherwise an error that says why."""
     try:
-        found, head = hash_file(path, _HEAD)
+        found, head = hash_file(path, HEAD_BYTES)
     except FileNotFoundError:
         raise DocumentMissing(
             f"{path.name} vanished after the folder was scanned; the next scan settles it."

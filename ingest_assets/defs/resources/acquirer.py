@@ -34,8 +34,7 @@ class ArtifactAcquirer(dg.ConfigurableResource):
         """Acquire what is due; gives what the materialisation says of it."""
         export_once()
         home, batch = self.home.open(), context.partition_key
-        settle_leases(home)
-        _queue_lost_blobs(home, batch)
+        line_up(home, batch)
         waiting = home.awaited(batch)
         if not waiting:
             return {}
@@ -81,6 +80,12 @@ def _get_bytes(layout: Layout, options: FetchOptions) -> GetBytes:
     """One per process, for what is known of hosts must be known to all runs in it."""
     blobs = ContentStore(layout)
     return GetBytes(Fetcher(blobs, options, media_type), blobs, media_type)
+
+
+def line_up(home: Home, batch: str) -> None:
+    """Put into the line what nobody is at any more, and what was acquired and is lost."""
+    settle_leases(home)
+    _queue_lost_blobs(home, batch)
 
 
 def _queue_lost_blobs(home: Home, batch: str) -> None:

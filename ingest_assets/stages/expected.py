@@ -1,0 +1,26 @@
+"""What an item that is still to be made above will be to the stage below, for those who plan ahead."""
+
+from pathlib import Path
+
+from ingest_assets.model.items import WorkItem
+from ingest_assets.parsing.media import media_type
+from ingest_assets.stages.doctags import upstream_of
+from ingest_assets.stages.documents import HEAD_BYTES
+from ingest_assets.stages.stage import Candidate
+
+
+def chained(item: WorkItem) -> Candidate | None:
+    """For a stage whose candidates are known by the fingerprints of what they read."""
+    return Candidate(item.item_id, item.fingerprint)
+
+
+def acquired(item: WorkItem) -> Candidate | None:
+    """For doctags: by the bytes and the media type; nothing when the document cannot be had."""
+    try:
+        path = Path(item.meta["path"])
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except (KeyError, OSError):
+        return None
+    mime = item.meta.get("mime") or media_type(path.name, head)
+    return Candidate(item.item_id, upstream_of(item.meta["content_hash"], mime), can_adopt=True)
