@@ -7,6 +7,7 @@ from ingest_tests.bench import (
     dying_workers,
     idle_coordinator,
     schedule_order,
+    sensor_tick,
     skipped_items,
     stuck_item,
     trivial_items,
@@ -21,6 +22,7 @@ _MODULES = (
     dying_workers,
     schedule_order,
     artifact_queue,
+    sensor_tick,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {
