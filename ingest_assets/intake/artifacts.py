@@ -1,5 +1,6 @@
 """What the queue holds: artifacts to acquire, leases on them, and how each ended."""
 
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -241,7 +242,9 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
+@functools.lru_cache(maxsize=1)
 def _canonical(url: str) -> str:
+    """Remembered for the one artifact that is being made: its URL is looked at twice when it is the id."""
     try:
         return str(checked_url(url))
     except FetchError as error:
@@ -253,7 +256,9 @@ def _is_flat_enough(meta: dict[str, Any]) -> bool:
     level: list[Any] = [meta]
     for _ in range(MAX_META_DEPTH):
         level = [inner for each in level for inner in _inside(each)]
-    return not level
+        if not level:
+            return True
+    return False
 
 
 def _inside(value: Any) -> Iterable[Any]:
