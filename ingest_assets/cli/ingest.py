@@ -9,6 +9,7 @@ import typer
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.planning import show_plan
+from ingest_assets.cli.queue_state import queue_line, queue_object
 from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.cli.summary import (
     corpus_numbers,
@@ -52,10 +53,6 @@ def run_command(last: Step, help_text: str) -> Any:
     ) -> None:
         if STEPS.index(first) > STEPS.index(until):
             raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
-        if dry_run:
-            here = open_home(home, leaves_no_trace=True, must_exist=False)
-            show_plan(here, input, stages_between(first, until), as_json, runs_all=force or not resume)
-            return
         config = {
             "workers": workers,
             "policy": policy,
@@ -69,6 +66,9 @@ def run_command(last: Step, help_text: str) -> Any:
             "force": force or None,
         }
         given = {name: value for name, value in config.items() if value is not None}
+        if dry_run:
+            show_plan(home, input, stages_between(first, until), given, as_json)
+            return
         raise typer.Exit(ingest(open_home(home), input, stages_between(first, until), given, as_json))
 
     command.__doc__ = help_text
@@ -103,14 +103,17 @@ def progress_mode(as_json: bool) -> str:
     return "bar" if sys.stderr.isatty() else "lines"
 
 
-def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, Any]:
-    """Everything a command has to say, for people and programs alike."""
+def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dict[str, Any]:
+    """Everything a command has to say, for people and programs alike; a scan if there was one, and the queue
+    if anything ever was in it."""
     failed = failures(home, report.errors)
-    found = scan_object(scan)
+    found = {} if scan is None else scan_object(scan)
+    queue = queue_object(home)
     return {
         "home": str(home.layout.home),
         **found,
         **corpus_numbers(home),
+        **({"queue": queue} if any(queue["states"].values()) else {}),
         "failures": failed,
         "broken_batches": report.broken,
         "batches": {"ran": report.ran, "complete_before": report.complete_before},
@@ -128,7 +131,7 @@ def result_object(home: Home, scan: ScanReport, report: RunReport) -> dict[str, 
         },
         "wall_seconds": round(report.wall_seconds, 2),
         "tables": table_folders(home),
-        "exit_code": 1 if failed or found["problems"] or report.broken else 0,
+        "exit_code": int(bool(failed or found.get("problems") or report.broken or queue["states"]["error"])),
     }
 
 
@@ -138,7 +141,8 @@ def print_result(result: dict[str, Any]) -> None:
         [stage, t["succeeded"], t["skipped"], t["failed"], t["cancelled"], float(t["seconds"])]
         for stage, t in result["stages"].items()
     ]
-    say(scan_line(result["scan"]))
+    if "scan" in result:
+        say(scan_line(result["scan"]))
     grid("", ["stage", "done", "skipped", "failed", "cancelled", "seconds"], rows)
     say()
     say(
@@ -146,9 +150,11 @@ def print_result(result: dict[str, Any]) -> None:
         f"{result['chunks']} chunks, {result['vectors']} vectors, {len(result['failures'])} failed; "
         f"{result['wall_seconds']:.1f} s in all."
     )
+    if "queue" in result:
+        say(queue_line(result["queue"]))
     for line in failure_lines(result["failures"]):
         warn(line)
-    for problem in result["problems"]:
+    for problem in result.get("problems", ()):
         warn(problem_line(problem))
     for batch, why in result["broken_batches"].items():
         warn(f"batch {batch} is not complete: {why}")

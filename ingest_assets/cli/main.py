@@ -14,6 +14,7 @@ from ingest_assets.cli.inspecting import inspect
 from ingest_assets.cli.interrupts import INTERRUPTED, PRESSES
 from ingest_assets.cli.output import warn
 from ingest_assets.cli.planning import plan
+from ingest_assets.cli.queueing import app as queue_app
 from ingest_assets.cli.status import status
 from ingest_assets.cli.up import up
 from ingest_assets.cli.validate import validate
@@ -39,6 +40,7 @@ app.command("embed")(run_command("embeddings", f"Run up to the embeddings: dense
 app.command("plan")(plan)
 app.command("status")(status)
 app.command("inspect")(inspect)
+app.add_typer(queue_app, name="queue")
 app.add_typer(failures_app, name="failures")
 app.command("validate")(validate)
 app.command("doctor")(doctor)

@@ -1,7 +1,7 @@
 """Running stages through Dagster, batch after batch, and adding up what came out."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.instance import apply_pools, open_instance
 from ingest_assets.defs.jobs import INGEST_ALL
-from ingest_assets.defs.orphans import settle_orphans
+from ingest_assets.defs.orphans import settle_leases, settle_orphans
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.staged import COUNTS
@@ -45,14 +45,26 @@ class StageTotals:
 
 @dataclass(slots=True)
 class RunReport:
-    """What a command did: totals per stage, and what stopped a batch."""
+    """What a command did: totals per stage, and what stopped a batch.
+
+    A batch that was run several times counts as skipped what was so the first time, and fails by its last.
+    """
 
     stages: dict[str, StageTotals] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
     complete_before: list[str] = field(default_factory=list)
     broken: dict[str, str] = field(default_factory=dict)
-    errors: list[StageError] = field(default_factory=list)
+    errors_of: dict[str, list[StageError]] = field(default_factory=dict)
     wall_seconds: float = 0.0
+
+    @property
+    def errors(self) -> list[StageError]:
+        """Of all batches."""
+        return [error for errors in self.errors_of.values() for error in errors]
+
+    def knows(self, batch: str) -> bool:
+        """True when the batch was looked at before."""
+        return batch in self.ran or batch in self.complete_before
 
 
 def run_batches(
@@ -64,28 +76,32 @@ def run_batches(
     progress: str = "log",
     resource: HomeResource | None = None,
     retry: Mapping[str, Sequence[str]] | None = None,
+    only: Collection[str] | None = None,
+    report: RunReport | None = None,
 ) -> RunReport:
     """Run every batch that is not complete; with `force` or without `resume`, every batch.
 
     `resource` is for a home whose settings are not its own: steps open the home through it. `retry` are the
-    batches to run, complete or not and no others, each with the failed documents to try again.
+    batches to run, complete or not and no others, each with the failed documents to try again. `only` are the
+    batches to look at. A `report` of the same stages is added to.
     """
-    report = RunReport(stages={stage: StageTotals() for stage in stages})
+    report = report or RunReport(stages={stage: StageTotals() for stage in stages})
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()
     answer = _answer_to_a_press(home, stages)
     with PRESSES.answered(answer), open_instance(home.layout, captures_output=False) as instance:
         settle_orphans(instance)
+        settle_leases(home)
         apply_pools(instance, home.settings.pools)
         opened = resource or HomeResource(path=str(home.layout.home))
         job = build_definitions(opened, progress=progress).resolve_job_def(INGEST_ALL)
         keys = list(home.ledger.batches() if retry is None else retry)
+        keys = [key for key in keys if only is None or key in only]
         instance.add_dynamic_partitions(batches.name or "", keys)
         for batch in keys:
             states = batch_states(home, batch, stages, due_at=time.time())
             if not runs_all and retry is None and all(state.is_complete() for state in states):
-                _count_skipped(states, report)
-                report.complete_before.append(batch)
+                _add_complete(batch, states, report)
                 continue
             result = _run(
                 job,
@@ -96,7 +112,7 @@ def run_batches(
                 tags=run_tags(home, batch, reason) | _CLI_TAGS,
             )
             _add(home, stages, batch, result, report)
-    report.wall_seconds = time.monotonic() - started
+    report.wall_seconds += time.monotonic() - started
     return report
 
 
@@ -135,20 +151,26 @@ def _answer_to_a_press(home: Home, stages: Sequence[str]) -> str:
     return f"ingest: stopping; running documents get up to {grace_s:g} s, Ctrl-C again ends at once"
 
 
-def _count_skipped(states: Sequence[StageState], report: RunReport) -> None:
+def _add_complete(batch: str, states: Sequence[StageState], report: RunReport) -> None:
+    if report.knows(batch):
+        return
+    report.complete_before.append(batch)
     for state in states:
         report.stages[state.stage].skipped += state.done + len(state.failed)
 
 
 def _add(home: Home, stages: Sequence[str], batch: str, result: Any, report: RunReport) -> None:
-    report.ran.append(batch)
+    counts = set(COUNTS) - ({"skipped"} if report.knows(batch) else set())
+    if batch not in report.ran:
+        report.ran.append(batch)
     by_step = {_step(home, stage): report.stages[stage] for stage in stages}
+    errors = report.errors_of[batch] = []
     for step, metadata in _stage_metadata(result):
         totals = by_step[step]
-        for name in COUNTS:
+        for name in counts:
             setattr(totals, name, getattr(totals, name) + metadata[name].value)
         totals.seconds += metadata["wall_seconds"].value
-        report.errors += [StageError.model_validate(error) for error in metadata["errors"].value]
+        errors += [StageError.model_validate(error) for error in metadata["errors"].value]
     if not result.success:
         report.broken[batch] = _why(result)
 
