@@ -1,0 +1,393 @@
+"""`ingest failures`: one inbox over every stage, with documents that really fail."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ingest_assets.cli.main import run
+from ingest_assets.cli.summary import failure_lines
+from ingest_assets.defs.home import open_home
+from ingest_assets.intake.artifacts import Ending, Failure, NewArtifact
+from ingest_tests.conftest import Command, write_notes
+from ingest_tests.intake.fetch.site import Site, Visit
+from ingest_tests.parsing.documents import pdf
+
+PAGES = [[(72, 700 - 40 * n, 12, f"Page {n} is about bees and their trees.")] for n in range(3)]
+SETTINGS = "[parsing]\nmax_pages = 2\n[fetch]\nallow_private = true\npoliteness_delay_s = 0\n"
+STAGES = ("documents", "doctags", "chunks", "dense", "lexical")
+
+
+class Web:
+    """Two pages that are not there; `up` are those that come up after all."""
+
+    def __init__(self, site: Site) -> None:
+        self.site, self.up = site, set[str]()
+        self.urls = {name: site.page(f"/{name}", self._answer) for name in ("one.html", "two.html")}
+
+    def _answer(self, visit: Visit) -> None:
+        if visit.path.strip("/") in self.up:
+            visit.reply(200, b"<html><body><p>The page is back.</p></body></html>", content_type="text/html")
+        else:
+            visit.reply(404)
+
+
+@dataclass(frozen=True)
+class Failed(Command):
+    """The command on a home with failures."""
+
+    web: Web
+
+    def codes(self, *arguments: object) -> dict[str, str]:
+        """What `list` says: code by document."""
+        return {f["doc_id"]: f["code"] for f in self.json("failures", "list", *arguments)["failures"]}
+
+    def attempts(self) -> dict[str, int]:
+        """What `list` says: attempts by document."""
+        return {f["doc_id"]: f["attempts"] for f in self.json("failures", "list")["failures"]}
+
+    def settings(self, text: str) -> None:
+        (self.home / "ingest.toml").write_text(text)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
+    """Notes that are done, a damaged and a locked PDF, one that a setting refuses, two pages not found."""
+    root = tmp_path_factory.mktemp("failures")
+    folder = write_notes(root / "notes")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
+    (folder / "locked.pdf").write_bytes(pdf(PAGES, password="secret"))
+    (folder / "long.pdf").write_bytes(pdf(PAGES))
+    with Site().open() as site:
+        home = root / "home"
+        home.mkdir()
+        command = Failed(home, Web(site))
+        command.settings(SETTINGS)
+        pages = [NewArtifact(id=name, url=url) for name, url in command.web.urls.items()]
+        open_home(home).queue.enqueue(pages, time.time())
+        command("all", "--input", folder, check=1)
+        yield command
+
+
+@pytest.fixture
+def failed(made: Failed, tmp_path: Path) -> Iterator[Failed]:
+    """A copy of that home, to do with as one likes."""
+    shutil.copytree(made.home, tmp_path / "home")
+    yield Failed(tmp_path / "home", made.web)
+    made.web.up.clear()
+
+
+ALL_CODES = {
+    "notes:broken.pdf": "E_PARSE_CORRUPT",
+    "notes:locked.pdf": "E_PARSE_PASSWORD",
+    "notes:long.pdf": "E_SECURITY_TOO_MANY_PAGES",
+    "one.html": "E_FETCH_NOT_FOUND",
+    "two.html": "E_FETCH_NOT_FOUND",
+}
+
+
+def test_every_failure_is_listed_once_with_its_file_and_attempts(made: Failed):
+    """A page that was given up stands in the queue and in a footer, and is one failure."""
+    result = made.json("failures", "list")
+
+    assert result["count"] == len(result["failures"]) == 5
+    found = {failure["doc_id"]: failure for failure in result["failures"]}
+    assert {doc_id: failure["code"] for doc_id, failure in found.items()} == ALL_CODES
+    broken, page = found["notes:broken.pdf"], found["one.html"]
+    assert (broken["stage"], broken["category"], broken["source"]) == ("doctags", "input", "notes")
+    assert (page["stage"], page["category"], page["source"]) == ("documents", "input", "queue")
+    assert broken["file"].endswith("/notes/broken.pdf")
+    assert page["file"] == made.web.urls["one.html"]
+    assert {failure["attempts"] for failure in found.values()} == {1}
+    times = [failure["failed_at"] for failure in result["failures"]]
+    assert times == sorted(times, reverse=True)
+
+
+def test_the_text_says_the_same_and_failures_are_no_error_of_the_command(made: Failed):
+    """One line each, so that grep finds them."""
+    lines = made("failures", "list").stdout.splitlines()
+
+    (line,) = [line for line in lines if "broken.pdf" in line]
+    assert line.split()[:5] == ["notes:broken.pdf", "doctags", "E_PARSE_CORRUPT", "input", "1"]
+    assert line.endswith("The PDF is damaged or truncated; get an intact copy.")
+    assert lines[-1] == "5 failures of 5 documents. More of one: ingest failures show DOC"
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        (("--stage", "documents"), {"one.html", "two.html"}),
+        (("--category", "config"), {"notes:long.pdf"}),
+        (("--source", "notes", "--category", "input"), {"notes:broken.pdf", "notes:locked.pdf"}),
+        (("--source", "queue"), {"one.html", "two.html"}),
+        (("--stage", "chunks"), set()),
+    ],
+)
+def test_filters_leave_what_they_name(made: Failed, filters: tuple[str, ...], names: set[str]):
+    """All that are given must hold."""
+    assert set(made.codes(*filters)) == names
+
+
+def test_a_batch_is_a_filter_too(made: Failed):
+    """Files and pages have batches of their own."""
+    batches = {f["batch"]: f["source"] for f in made.json("failures", "list")["failures"]}
+
+    for batch, source in batches.items():
+        assert made.codes("--batch", batch) == made.codes("--source", source)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("list", "--stage", "doctag"), ("'doctag' is not one of 'documents', 'doctags'",)),
+        (("list", "--category", "inputs"), ("'inputs' is not one of 'input', 'config'",)),
+        (("list", "--batch", "2001-01-01-0001"), ("no batch '2001-01-01-0001'", "`ingest status`")),
+        (("list", "--source", "note"), ("no source 'note'", "known here: notes, queue.")),
+        (("show", "nothing.pdf"), ("No document 'nothing.pdf'",)),
+        (("show", ".html"), ("2 failed documents end in '.html': one.html, two.html",)),
+        (("show", ""), ("5 failed documents end in ''",)),
+        (("retry",), ("Give documents, a filter such as --stage, or --all.",)),
+        (("release",), ("Give documents, a filter such as --stage, or --all.",)),
+        (("retry", "broken.pdf", "--all"), ("contradict",)),
+        (("retry", "swarm.md"), ("notes:swarm.md has not failed",)),
+        (("release", "broken.pdf", "nowhere.pdf"), ("No document 'nowhere.pdf'",)),
+        (("list", "broken.pdf"), ("broken.pdf",)),
+        (("lst",), ("lst",)),
+    ],
+)
+def test_slips_are_one_line_and_code_two_and_change_nothing(
+    made: Failed, arguments: tuple[str, ...], words: tuple[str, ...]
+):
+    """The line names what was wrong, and what would be right."""
+    (line,) = made("failures", *arguments, check=2).stderr.strip().splitlines()
+
+    assert line.startswith("ingest: ")
+    assert all(word in line for word in words), line
+    assert made.codes() == ALL_CODES
+
+
+@pytest.mark.parametrize("name", ["list", "show", "retry", "release"])
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]):
+    """`--help` is worth reading, and so is the group's."""
+    assert run(["failures", name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--home" in text
+    assert "--json" in text
+    assert run(["failures"]) == 0
+    assert name in capsys.readouterr().out
+
+
+def test_a_home_without_failures_says_so(ingest: Command, notes: Path):
+    """Also one in which nothing ever ran."""
+    empty = ingest("failures", "list").stdout
+    ingest("doctags", "--input", notes)
+
+    assert empty == ingest("failures", "list").stdout == "Nothing has failed.\n"
+    assert ingest("failures", "retry", "--all").stdout == "No failure matches; nothing was run.\n"
+    assert ingest("failures", "release", "--all").stdout == "No failure matches; nothing was released.\n"
+
+
+def test_show_tells_everything_about_a_document(made: Failed):
+    """The error, every attempt, the file, and what to do next."""
+    result = made.json("failures", "show", "locked.pdf")
+    text = made("failures", "show", "locked.pdf").stdout
+
+    assert result["doc_id"] == "notes:locked.pdf"
+    assert Path(result["file"]).is_file()
+    (failure,) = result["failures"]
+    assert (failure["stage"], failure["code"]) == ("doctags", "E_PARSE_PASSWORD")
+    first, second = result["attempts"]
+    assert (first["stage"], first["status"], first["error"]) == ("documents", "done", None)
+    assert (second["stage"], second["status"], second["attempt_no"]) == ("doctags", "failed", 1)
+    assert second["error"]["code"] == "E_PARSE_PASSWORD"
+    assert second["seconds"] > 0
+    assert second["run_id"] in text
+    assert result["file"] in text
+    assert "Next: No run tries it again before its file, the settings or the libraries change." in text
+
+
+def test_show_tells_of_a_page_that_the_queue_has_given_up(made: Failed):
+    """It never was a document, and is found all the same."""
+    text = made("failures", "show", "two.html").stdout
+
+    assert f"file: {made.web.urls['two.html']}" in text
+    assert "queue: error, 1 attempt" in text
+    assert "Next: The queue has given it up" in text
+    assert "retry two.html` gets it now." in text
+
+
+def test_show_of_a_document_that_has_not_failed_gives_its_attempts(made: Failed):
+    """Whoever looks again after mending it sees that it is mended."""
+    result = made.json("failures", "show", "swarm.md")
+
+    assert result["failures"] == []
+    assert {attempt["status"] for attempt in result["attempts"]} == {"done"}
+
+
+def test_retrying_one_document_leaves_the_others_alone(failed: Failed):
+    """Not even those with a passing fault are tried in that run."""
+    before, visits = failed.attempts(), len(failed.web.site.visits)
+
+    result = failed.json("failures", "retry", "broken.pdf", check=1)
+
+    (became,) = result["retried"]
+    assert (became["doc_id"], became["became"], became["code"]) == (
+        "notes:broken.pdf",
+        "failed",
+        "E_PARSE_CORRUPT",
+    )
+    assert failed.attempts() == before | {"notes:broken.pdf": 2}
+    assert failed.codes() == ALL_CODES
+    assert len(failed.web.site.visits) == visits
+
+
+def test_a_mended_setting_and_a_retry_take_a_document_through_all_stages(failed: Failed):
+    """The limit is raised; nobody else is touched."""
+    failed.settings(SETTINGS.replace("2", "3"))
+
+    done = failed("failures", "retry", "--category", "config")
+
+    assert done.stdout.splitlines()[0] == "done        notes:long.pdf"
+    assert "1 document tried again: 1 done; " in done.stdout
+    rows = failed.json("inspect", "long.pdf")["rows"]
+    assert all(rows[stage] >= 1 for stage in STAGES)
+    assert set(failed.codes()) == set(ALL_CODES) - {"notes:long.pdf"}
+
+
+def test_a_page_that_came_back_is_fetched_by_a_retry_and_the_other_is_not_asked_for(failed: Failed):
+    """Exactly the chosen artifact is queued again, with all its attempts before it."""
+    failed.web.up |= {"one.html", "two.html"}
+    before = failed.web.site.count("/two.html")
+
+    result = failed.json("failures", "retry", "one.html")
+
+    assert [(r["doc_id"], r["became"]) for r in result["retried"]] == [("one.html", "done")]
+    assert failed.web.site.count("/two.html") == before
+    vectors = pl.read_parquet(failed.home / "data/embeddings/dense/*.parquet")
+    assert "one.html" in set(vectors["doc_id"])
+    assert set(failed.codes()) == set(ALL_CODES) - {"one.html"}
+
+
+def test_a_page_that_is_still_gone_fails_again(failed: Failed):
+    """And says with what."""
+    text = failed("failures", "retry", "--source", "queue", check=1).stdout
+
+    assert "failed      one.html  [documents E_FETCH_NOT_FOUND]" in text
+    assert "2 documents tried again: 2 failed again; " in text
+    assert failed.codes() == ALL_CODES
+
+
+def test_a_page_whose_server_is_busy_waits_for_the_queue(failed: Failed):
+    """A passing fault is not given up at once; the command says that it is not done yet."""
+    page = failed.web.site.pages["/one.html"]
+    failed.web.site.page("/one.html", lambda visit: visit.reply(503))
+    try:
+        (became,) = failed.json("failures", "retry", "one.html", check=1)["retried"]
+    finally:
+        failed.web.site.pages["/one.html"] = page
+
+    assert became["became"] == "waiting"
+    assert "the queue tries it again later" in became["message"]
+    assert "one.html" not in failed.codes()
+
+
+def test_what_is_released_is_forgotten_everywhere_and_tried_by_the_next_run(failed: Failed):
+    """Nothing runs now: tables lose the failure, the page is queued again."""
+    failed.web.up |= {"one.html"}
+
+    released = failed("failures", "release", "broken.pdf", "one.html").stdout
+    left = failed.codes()
+    in_status = {failure["doc_id"] for failure in failed.json("status")["failures"]}
+    after = failed.json("all", check=1)
+
+    assert "released: notes:broken.pdf [doctags E_PARSE_CORRUPT]" in released
+    assert "2 failures forgotten; " in released
+    assert set(left) == in_status == {"notes:locked.pdf", "notes:long.pdf", "two.html"}
+    assert {f["doc_id"] for f in after["failures"]} == set(ALL_CODES) - {"one.html"}
+    assert failed.attempts()["notes:broken.pdf"] == 2
+    assert failed.attempts()["notes:locked.pdf"] == 1
+
+
+def test_filters_and_all_choose_what_is_released(failed: Failed):
+    """JSON says what it was."""
+    by_stage = failed.json("failures", "release", "--stage", "doctags", "--category", "input")
+    rest = failed.json("failures", "release", "--all")
+
+    assert {r["doc_id"] for r in by_stage["released"]} == {"notes:broken.pdf", "notes:locked.pdf"}
+    assert {r["doc_id"] for r in rest["released"]} == {"notes:long.pdf", "one.html", "two.html"}
+    assert failed.codes() == {}
+
+
+def test_an_artifact_that_failed_after_the_last_run_is_in_the_inbox(ingest: Command):
+    """The queue knows before any table does."""
+    home = open_home(ingest.home)
+    home.queue.enqueue([NewArtifact(id="paper", url="http://example.org/p.pdf")], time.time())
+    (batch,) = home.give_homes()
+    (lease,) = home.queue.lease("somebody", 1, time.time(), batch=batch)
+    why = Failure("provider", "E_FETCH_REFUSED", "example.org says 403.", retryable=False)
+    home.queue.ack(lease.token, Ending("error", failure=why), time.time())
+
+    (failure,) = ingest.json("failures", "list", "--batch", batch)["failures"]
+
+    assert (failure["doc_id"], failure["code"], failure["attempts"]) == ("paper", "E_FETCH_REFUSED", 1)
+    assert failure["file"] == "http://example.org/p.pdf"
+    assert failure["failed_at"].startswith("20")
+
+
+def test_a_file_that_was_mended_is_taken_as_it_is_now_and_one_that_was_deleted_is_gone(
+    ingest: Command, notes: Path
+):
+    """A retry looks at the folders first."""
+    for name in ("empty.md", "useless.md"):
+        (notes / name).touch()
+    ingest("all", "--input", notes, check=1)
+    (notes / "empty.md").write_text("# Mended\n\nNow there is something in it.\n")
+    (notes / "useless.md").unlink()
+
+    result = ingest.json("failures", "retry", "--all")
+
+    assert {r["doc_id"]: r["became"] for r in result["retried"]} == {
+        "notes:empty.md": "done",
+        "notes:useless.md": "gone",
+    }
+    assert ingest.json("failures", "list")["count"] == 0
+
+
+def test_a_deleted_document_is_in_no_inbox(ingest: Command, notes: Path):
+    """Not even before the run in which it leaves the tables."""
+    (notes / "empty.md").touch()
+    ingest("doctags", "--input", notes, check=1)
+    (notes / "empty.md").unlink()
+    open_home(ingest.home).scan()
+
+    assert ingest.json("failures", "list")["failures"] == []
+    assert ingest.json("status")["failures"] == []
+
+
+def test_what_timed_out_can_be_given_more_time(ingest: Command, notes: Path):
+    """The limit of one retry, without touching the settings."""
+    (notes / "long.pdf").write_bytes(pdf(PAGES))
+    limits = {"INGEST_STAGES__DOCTAGS__PER_ITEM_TIMEOUT_S": "0.001", "INGEST_STAGES__DOCTAGS__RETRIES": "0"}
+    ingest("all", "--input", notes, check=1, **limits)
+    found = ingest.json("failures", "list", "--category", "timeout")["failures"]
+
+    ingest("failures", "retry", "long.pdf", "--timeout-s", 120, **limits)
+
+    assert {failure["code"] for failure in found} == {"E_TIMEOUT"}
+    left = {f["doc_id"]: f["attempts"] for f in ingest.json("failures", "list")["failures"]}
+    assert left == {f["doc_id"]: f["attempts"] for f in found if f["doc_id"] != "notes:long.pdf"}
+
+
+def test_more_than_twenty_failures_are_counted_and_the_inbox_is_named():
+    """A screen full of them helps nobody."""
+    found = [{"doc_id": f"d{n}", "stage": "doctags", "code": "E", "message": "It is bad."} for n in range(22)]
+
+    assert failure_lines(found)[19:] == [
+        "failed: d19 [doctags E] It is bad.",
+        "… and 2 more: ingest failures list",
+    ]
+    assert failure_lines(found[:20])[-1] == "failed: d19 [doctags E] It is bad."
