@@ -14,7 +14,8 @@ from ingest_assets.defs.inbox import read_inbox
 from ingest_assets.defs.releasing import release
 from ingest_assets.intake.artifacts import Ending, Failure, NewArtifact
 from ingest_assets.storage.locks import FileLock
-from ingest_tests.defs.test_automation import _look as look, _night as night
+from ingest_tests.defs.test_automation import _look as look
+from ingest_tests.defs.test_automation import _night as night
 
 ALL = stages_between("documents", "embeddings")
 
