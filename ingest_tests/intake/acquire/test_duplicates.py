@@ -69,6 +69,23 @@ def test_an_artifact_with_the_bytes_of_a_watched_file_is_skipped_until_the_file_
     assert intake["copy"].batch in report.batches
 
 
+def test_an_artifact_follows_the_file_that_it_repeats(intake: Intake, tmp_path: Path) -> None:
+    """A file that moves is still the document; only its id is another."""
+    folder = Folder(intake, tmp_path / "docs")
+    folder.write("a.md", "one")
+    folder.scan()
+    other = tmp_path / "copy.md"
+    other.write_text("one")
+    intake.run(intake.add("copy", path=str(other)))
+    (folder.path / "a.md").rename(folder.path / "z.md")
+
+    report = folder.scan()
+
+    assert (report.moved, report.batches) == (1, {"2024-05-01-0001"})
+    assert (intake["copy"].state, intake["copy"].duplicate_of) == ("skipped", "docs:z.md")
+    assert intake.living().keys() == {"docs:z.md"}
+
+
 def test_an_id_that_is_a_files_is_refused(intake: Intake, tmp_path: Path, site: Site) -> None:
     """Two documents must not be one row."""
     folder = Folder(intake, tmp_path / "docs")
