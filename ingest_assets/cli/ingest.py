@@ -8,7 +8,7 @@ import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.planning import show_plan
+from ingest_assets.cli.planning import chosen_stages, show_plan
 from ingest_assets.cli.queue_state import queue_line, queue_object
 from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.cli.summary import (
@@ -21,7 +21,7 @@ from ingest_assets.cli.summary import (
     table_folders,
 )
 from ingest_assets.defs.execution import refuse_early
-from ingest_assets.defs.graph import STEPS, Step, stages_between
+from ingest_assets.defs.graph import STEPS, Step
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.intake.inbox import Filter
@@ -51,8 +51,7 @@ def run_command(last: Step, help_text: str) -> Any:
         dry_run: flags.DryRunFlag = False,
         as_json: flags.JsonFlag = False,
     ) -> None:
-        if STEPS.index(first) > STEPS.index(until):
-            raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
+        stages = chosen_stages(first, until)
         config = {
             "workers": workers,
             "policy": policy,
@@ -67,9 +66,9 @@ def run_command(last: Step, help_text: str) -> Any:
         }
         given = {name: value for name, value in config.items() if value is not None}
         if dry_run:
-            show_plan(home, input, stages_between(first, until), given, as_json)
+            show_plan(home, input, stages, given, as_json)
             return
-        raise typer.Exit(ingest(open_home(home), input, stages_between(first, until), given, as_json))
+        raise typer.Exit(ingest(open_home(home), input, stages, given, as_json))
 
     command.__doc__ = help_text
     return command

@@ -63,7 +63,7 @@ def stage_estimate(
         return Estimate(0.0)
     past, workers = past_of(home, stage), workers_in_sight(home, stage, config)
     if past is None:
-        return Estimate(None, "it was never done here")
+        return Estimate(None, "never done here yet")
     if workers is None:
         return Estimate(None, "only the cluster knows its number of workers")
     return Estimate(sum(past.seconds(batch) / min(workers, len(batch)) for batch in todo))
