@@ -133,6 +133,32 @@ counters = sa.Table(
     sa.Column("value", sa.Float, nullable=False),
 )
 
+# What each judged document says, and which one it repeats; `seq` decides between equals.
+claims = sa.Table(
+    "claims",
+    metadata,
+    sa.Column("doc_id", sa.Text, primary_key=True),
+    sa.Column("batch", sa.String(32), nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("basis", sa.String(64), nullable=False),
+    sa.Column("text_hash", sa.String(64)),
+    sa.Column("is_eligible", sa.Boolean, nullable=False),
+    sa.Column("signature", sa.LargeBinary),
+    sa.Column("near_of", sa.Text),
+    sa.Column("similarity", sa.Float),
+    sa.Index("claims_by_text", "text_hash", "seq"),
+    sa.Index("claims_by_batch", "batch"),
+)
+
+# Documents that may be alike share a band of their signatures.
+bands = sa.Table(
+    "bands",
+    metadata,
+    sa.Column("band", sa.String(64), primary_key=True),
+    sa.Column("doc_id", sa.Text, primary_key=True),
+    sa.Index("bands_by_document", "doc_id"),
+)
+
 
 def version_of(connection: sa.Connection) -> int | None:
     """The stored version, or None where there is no ledger yet."""
@@ -174,11 +200,11 @@ def _add_queue(connection: sa.Connection) -> None:
 
 
 def _add_acquisition(connection: sa.Connection) -> None:
-    """Version 3 knows which documents were acquired, what they are, and counts what was done.
+    """Version 3 knows which documents were acquired, what they say, and counts what was done.
 
     Version 2 acquired nothing: homes that it gave are given again, with the documents' numbers.
     """
-    metadata.create_all(connection, tables=[counters])
+    metadata.create_all(connection, tables=[counters, claims, bands])
     for table, names in ((documents, ("resolver",)), (artifacts, ("doc_seq", "size_bytes", "mime"))):
         _add_columns(connection, table, names)
         for index in sorted(table.indexes, key=lambda each: str(each.name)):

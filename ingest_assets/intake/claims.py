@@ -1,0 +1,148 @@
+"""Which documents say the same: claims on texts, over the whole corpus.
+
+Of all eligible documents with the same text, the one with the lowest sequence number stands; the others
+repeat it. Who claims what now decides, and not who came first, so every order of runs ends alike.
+Documents that are not eligible (rejected for themselves) stand in nobody's way.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from ingest_assets.intake.ledger import Ledger, bump
+from ingest_assets.intake.schema import bands, claims
+
+_VALUES_PER_QUERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one document says. `basis` tells for which bytes and settings; `bands` only where alike counts."""
+
+    doc_id: str
+    seq: int
+    basis: str
+    text_hash: str | None
+    is_eligible: bool
+    signature: bytes | None = None
+    bands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a document stands to the others: the one whose text it repeats, or is alike to."""
+
+    basis: str
+    duplicate_of: str | None = None
+    near_duplicate_of: str | None = None
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    doc_id: str
+    batch: str
+    seq: int
+    text_hash: str | None
+    is_eligible: bool
+
+
+_Winners = dict[str | None, tuple[int, str]]
+_ROW = [claims.c[name] for name in _Row.__dataclass_fields__]
+
+
+class Claims:
+    """The claims of a ledger. `settle` is one transaction; batches may settle at the same time."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def of(self, batch: str) -> dict[str, Standing]:
+        """How each document of a batch stands now."""
+        with self._ledger.database.connect() as connection:
+            mine = connection.execute(sa.select(claims).where(claims.c.batch == batch)).all()
+            winners = _winners(connection, {row.text_hash for row in mine})
+        return {
+            row.doc_id: Standing(
+                row.basis, _repeats(row, winners.get(row.text_hash)), row.near_of, row.similarity
+            )
+            for row in mine
+        }
+
+    def settle(self, batch: str, given: Sequence[Claim]) -> set[str]:
+        """Replace what a batch claims; gives the other batches whose documents stand differently now.
+
+        They get a new revision, for they have to run again.
+        """
+        with self._ledger.begin() as connection:
+            touched = _settle(connection, batch, given) - {batch}
+            bump(connection, touched)
+        return touched
+
+
+def _settle(connection: sa.Connection, batch: str, given: Sequence[Claim]) -> set[str]:
+    before = {row.doc_id: row for row in _rows(connection, claims.c.batch == batch)}
+    after = {c.doc_id: _Row(c.doc_id, batch, c.seq, c.text_hash, c.is_eligible) for c in given}
+    changed = {doc_id for doc_id in {*before, *after} if before.get(doc_id) != after.get(doc_id)}
+    texts = {row.text_hash for rows in (before, after) for row in rows.values() if row.doc_id in changed}
+    stood = _winners(connection, texts)
+    _replace(connection, batch, given)
+    stand = _winners(connection, texts)
+    return _touched(connection, stood, stand)
+
+
+def _touched(connection: sa.Connection, stood: _Winners, stand: _Winners) -> set[str]:
+    """The batches of documents that repeat another one than before, or none any more."""
+    contested = [text for text in {*stood, *stand} if stood.get(text) != stand.get(text)]
+    touched = set()
+    for some in _groups(contested):
+        for row in _rows(connection, claims.c.text_hash.in_(some)):
+            if _repeats(row, stood.get(row.text_hash)) != _repeats(row, stand.get(row.text_hash)):
+                touched.add(row.batch)
+    return touched
+
+
+def _winners(connection: sa.Connection, texts: Iterable[str | None]) -> _Winners:
+    """The document with the lowest number that is eligible, for each text that has one."""
+    found: _Winners = {}
+    for some in _groups(texts):
+        is_one = claims.c.text_hash.in_(some) & claims.c.is_eligible
+        first = sa.select(claims.c.text_hash, sa.func.min(claims.c.seq).label("seq")).where(is_one)
+        firsts = first.group_by(claims.c.text_hash).subquery()
+        is_first = (claims.c.text_hash == firsts.c.text_hash) & (claims.c.seq == firsts.c.seq)
+        rows = connection.execute(
+            sa.select(claims.c.text_hash, claims.c.seq, claims.c.doc_id).join(firsts, is_first)
+        )
+        found |= {text: (seq, doc_id) for text, seq, doc_id in rows}
+    return found
+
+
+def _repeats(row: Any, winner: tuple[int, str] | None) -> str | None:
+    return winner[1] if winner is not None and winner[0] < row.seq else None
+
+
+def _replace(connection: sa.Connection, batch: str, given: Sequence[Claim]) -> None:
+    mine = sa.select(claims.c.doc_id).where(claims.c.batch == batch)
+    connection.execute(bands.delete().where(bands.c.doc_id.in_(mine)))
+    connection.execute(claims.delete().where(claims.c.batch == batch))
+    ids = [claim.doc_id for claim in given]
+    for some in _groups(ids):  # a document that moved here from another batch
+        connection.execute(claims.delete().where(claims.c.doc_id.in_(some)))
+    names = ("doc_id", "seq", "basis", "text_hash", "is_eligible", "signature")
+    rows = [{"batch": batch, **{name: getattr(claim, name) for name in names}} for claim in given]
+    if rows:
+        connection.execute(claims.insert(), rows)
+    shared = [{"band": band, "doc_id": claim.doc_id} for claim in given for band in claim.bands]
+    if shared:
+        connection.execute(bands.insert(), shared)
+
+
+def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[_Row]:
+    return [_Row(*row) for row in connection.execute(sa.select(*_ROW).where(*conditions))]
+
+
+def _groups(values: Iterable[str | None]) -> Iterable[list[str]]:
+    known = sorted({value for value in values if value is not None})
+    return [known[start : start + _VALUES_PER_QUERY] for start in range(0, len(known), _VALUES_PER_QUERY)]

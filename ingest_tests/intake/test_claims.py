@@ -1,0 +1,144 @@
+"""Claims on texts: the same end whatever the order, and whoever has to run again is told."""
+
+import itertools
+import random
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest_assets.intake.claims import Claim, Claims
+from ingest_assets.intake.ledger import Ledger
+
+
+@pytest.fixture
+def ledger(ledger_is_at: Path | str) -> Iterator[Ledger]:
+    """A new ledger on each database."""
+    ledger = Ledger(ledger_is_at)
+    yield ledger
+    ledger.close()
+
+
+def claim(seq: int, text: str | None, is_eligible: bool = True) -> Claim:
+    """A document called by its number."""
+    return Claim(f"d{seq}", seq, "basis", text, is_eligible)
+
+
+def repeats(claims: Claims, *batches: str) -> dict[str, str | None]:
+    """Whom each document of these batches repeats."""
+    return {doc_id: s.duplicate_of for batch in batches for doc_id, s in claims.of(batch).items()}
+
+
+def test_the_lowest_number_stands_whichever_batch_came_first(ledger: Ledger) -> None:
+    """The later document's batch has to run again when the earlier one claims the text."""
+    claims = Claims(ledger)
+
+    first = claims.settle("late", [claim(7, "text"), claim(8, "text"), claim(9, "other")])
+    alone = repeats(claims, "late")
+    second = claims.settle("early", [claim(3, "text")])
+
+    assert (first, second) == (set(), {"late"})
+    assert alone == {"d7": None, "d8": "d7", "d9": None}
+    assert repeats(claims, "early", "late") == {"d3": None, "d7": "d3", "d8": "d3", "d9": None}
+    assert ledger.batches().keys() == {"late"}, "only whom it concerns gets a new revision"
+
+
+def test_when_the_standing_document_goes_the_next_one_takes_its_place(ledger: Ledger) -> None:
+    """Deleted, or changed to another text."""
+    claims = Claims(ledger)
+    claims.settle("early", [claim(1, "text"), claim(2, "else")])
+    claims.settle("late", [claim(5, "text"), claim(6, "text")])
+
+    touched = claims.settle("early", [claim(1, "changed"), claim(2, "else")])
+
+    assert touched == {"late"}
+    assert repeats(claims, "late") == {"d5": None, "d6": "d5"}
+    assert claims.settle("early", []) == set(), "nobody repeated those"
+
+
+def test_what_is_rejected_for_itself_stands_in_nobodys_way(ledger: Ledger) -> None:
+    """Otherwise a text could be lost altogether."""
+    claims = Claims(ledger)
+    claims.settle(
+        "a", [claim(1, "text", is_eligible=False), claim(2, "text"), claim(3, "text", is_eligible=False)]
+    )
+
+    assert repeats(claims, "a") == {"d1": None, "d2": None, "d3": "d2"}
+
+
+def test_a_document_without_a_text_repeats_nobody(ledger: Ledger) -> None:
+    """Two empty documents are not duplicates."""
+    claims = Claims(ledger)
+    claims.settle("a", [claim(1, None), claim(2, None)])
+
+    assert repeats(claims, "a") == {"d1": None, "d2": None}
+
+
+def test_the_same_claims_again_change_nothing(ledger: Ledger) -> None:
+    """A rerun costs only what changed."""
+    claims = Claims(ledger)
+    claims.settle("a", [claim(1, "text")])
+    claims.settle("b", [claim(2, "text")])
+
+    assert claims.settle("a", [claim(1, "text")]) == set()
+
+
+def test_batches_that_settle_at_the_same_time_end_as_one_after_the_other(ledger: Ledger) -> None:
+    """Every document that stands differently in the end belongs to a batch that was told or settled later."""
+    claims = Claims(ledger)
+    by_batch = {f"b{n}": [claim(10 * n + k, f"text {k}") for k in range(5)] for n in range(1, 9)}
+    threads = [threading.Thread(target=claims.settle, args=each) for each in by_batch.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    found = repeats(claims, *by_batch)
+    assert found == {
+        f"d{10 * n + k}": None if n == 1 else f"d{10 + k}" for n in range(1, 9) for k in range(5)
+    }
+
+
+worlds = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from(["x", "y", "z", None]), st.booleans()),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=60)
+@given(worlds, st.randoms(use_true_random=False), st.lists(st.integers(0, 3), max_size=6))
+def test_every_order_of_settling_ends_alike_and_nobody_is_forgotten(
+    world: list[tuple[int, str | None, bool]], rng: random.Random, again: list[int]
+) -> None:
+    """A batch keeps the standing it read last, until it is told; in the end all of them are right."""
+    by_batch: dict[str, list[Claim]] = {f"b{number}": [] for number in range(4)}
+    for seq, (batch, text, is_eligible) in enumerate(world, start=1):
+        by_batch[f"b{batch}"].append(claim(seq, text, is_eligible))
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "ledger.sqlite")
+        claims = Claims(ledger)
+        known: dict[str, dict[str, str | None]] = {}
+        waiting = rng.sample(sorted(by_batch), 4) + [f"b{number}" for number in again]
+        for _ in itertools.repeat(None, 100):
+            if not waiting:
+                break
+            batch = waiting.pop(0)
+            told = claims.settle(batch, by_batch[batch])
+            known[batch] = repeats(claims, batch)
+            waiting += sorted(told - set(waiting))
+        ledger.close()
+
+    assert not waiting
+    texts = {c.doc_id: c for each in by_batch.values() for c in each}
+    for c in texts.values():
+        earlier = [
+            o for o in texts.values() if o.text_hash == c.text_hash and o.is_eligible and o.seq < c.seq
+        ]
+        first = min(earlier, key=lambda o: o.seq).doc_id if earlier and c.text_hash is not None else None
+        batch = next(b for b, each in by_batch.items() if c in each)
+        assert known[batch][c.doc_id] == first
