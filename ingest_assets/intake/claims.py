@@ -5,12 +5,13 @@ repeat it. Who claims what now decides, and not who came first, so every order o
 Documents that are not eligible (rejected for themselves) stand in nobody's way.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
+from ingest_assets.intake.alike import Alike, neighbours, settle_alike
 from ingest_assets.intake.ledger import Ledger, bump
 from ingest_assets.intake.schema import bands, claims
 
@@ -45,8 +46,10 @@ class _Row:
     doc_id: str
     batch: str
     seq: int
+    basis: str
     text_hash: str | None
     is_eligible: bool
+    signature: bytes | None
 
 
 _Winners = dict[str | None, tuple[int, str]]
@@ -71,37 +74,47 @@ class Claims:
             for row in mine
         }
 
-    def settle(self, batch: str, given: Sequence[Claim]) -> set[str]:
+    def settle(self, batch: str, given: Sequence[Claim], alike: Alike | None = None) -> set[str]:
         """Replace what a batch claims; gives the other batches whose documents stand differently now.
 
-        They get a new revision, for they have to run again.
+        They get a new revision, for they have to run again. With `alike`, near duplicates are settled too.
         """
         with self._ledger.begin() as connection:
-            touched = _settle(connection, batch, given) - {batch}
+            touched = _settle(connection, batch, given, alike) - {batch}
             bump(connection, touched)
         return touched
 
 
-def _settle(connection: sa.Connection, batch: str, given: Sequence[Claim]) -> set[str]:
+def _settle(connection: sa.Connection, batch: str, given: Sequence[Claim], alike: Alike | None) -> set[str]:
     before = {row.doc_id: row for row in _rows(connection, claims.c.batch == batch)}
-    after = {c.doc_id: _Row(c.doc_id, batch, c.seq, c.text_hash, c.is_eligible) for c in given}
+    after = {claim.doc_id: _row(claim, batch) for claim in given}
     changed = {doc_id for doc_id in {*before, *after} if before.get(doc_id) != after.get(doc_id)}
     texts = {row.text_hash for rows in (before, after) for row in rows.values() if row.doc_id in changed}
-    stood = _winners(connection, texts)
-    _replace(connection, batch, given)
-    stand = _winners(connection, texts)
-    return _touched(connection, stood, stand)
+    stood, around = _winners(connection, texts), neighbours(connection, changed)
+    _replace(connection, changed, [claim for claim in given if claim.doc_id in changed], batch)
+    touched = _touched(connection, stood, _winners(connection, texts))
+    concerned = changed | around | {row.doc_id for row in _of_texts(connection, texts)}
+    return touched | settle_alike(connection, concerned, alike)
+
+
+def _row(claim: Claim, batch: str) -> _Row:
+    named = {name: getattr(claim, name) for name in _Row.__dataclass_fields__ if name != "batch"}
+    return _Row(batch=batch, **named)
 
 
 def _touched(connection: sa.Connection, stood: _Winners, stand: _Winners) -> set[str]:
     """The batches of documents that repeat another one than before, or none any more."""
     contested = [text for text in {*stood, *stand} if stood.get(text) != stand.get(text)]
-    touched = set()
-    for some in _groups(contested):
-        for row in _rows(connection, claims.c.text_hash.in_(some)):
-            if _repeats(row, stood.get(row.text_hash)) != _repeats(row, stand.get(row.text_hash)):
-                touched.add(row.batch)
-    return touched
+    return {
+        row.batch
+        for row in _of_texts(connection, contested)
+        if _repeats(row, stood.get(row.text_hash)) != _repeats(row, stand.get(row.text_hash))
+    }
+
+
+def _of_texts(connection: sa.Connection, texts: Iterable[str | None]) -> Iterator[_Row]:
+    for some in _groups(texts):
+        yield from _rows(connection, claims.c.text_hash.in_(some))
 
 
 def _winners(connection: sa.Connection, texts: Iterable[str | None]) -> _Winners:
@@ -123,15 +136,12 @@ def _repeats(row: Any, winner: tuple[int, str] | None) -> str | None:
     return winner[1] if winner is not None and winner[0] < row.seq else None
 
 
-def _replace(connection: sa.Connection, batch: str, given: Sequence[Claim]) -> None:
-    mine = sa.select(claims.c.doc_id).where(claims.c.batch == batch)
-    connection.execute(bands.delete().where(bands.c.doc_id.in_(mine)))
-    connection.execute(claims.delete().where(claims.c.batch == batch))
-    ids = [claim.doc_id for claim in given]
-    for some in _groups(ids):  # a document that moved here from another batch
+def _replace(connection: sa.Connection, changed: Set[str], given: Sequence[Claim], batch: str) -> None:
+    """Also where a document was in another batch before."""
+    for some in _groups(changed):
+        connection.execute(bands.delete().where(bands.c.doc_id.in_(some)))
         connection.execute(claims.delete().where(claims.c.doc_id.in_(some)))
-    names = ("doc_id", "seq", "basis", "text_hash", "is_eligible", "signature")
-    rows = [{"batch": batch, **{name: getattr(claim, name) for name in names}} for claim in given]
+    rows = [asdict(_row(claim, batch)) for claim in given]
     if rows:
         connection.execute(claims.insert(), rows)
     shared = [{"band": band, "doc_id": claim.doc_id} for claim in given for band in claim.bands]

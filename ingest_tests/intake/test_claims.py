@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest_assets.intake.alike import Alike
 from ingest_assets.intake.claims import Claim, Claims
 from ingest_assets.intake.ledger import Ledger
 
@@ -101,6 +102,98 @@ def test_batches_that_settle_at_the_same_time_end_as_one_after_the_other(ledger:
     assert found == {
         f"d{10 * n + k}": None if n == 1 else f"d{10 + k}" for n in range(1, 9) for k in range(5)
     }
+
+
+ALIKE = Alike(0.5, lambda a, b: len(set(a) & set(b)) / len(set(a) | set(b)))
+
+
+def near(seq: int, letters: str, is_eligible: bool = True) -> Claim:
+    """A document whose signature is a set of letters; each letter is a band."""
+    return Claim(f"d{seq}", seq, "basis", letters, is_eligible, letters.encode(), tuple(letters))
+
+
+def alike_to(claims: Claims, *batches: str) -> dict[str, str | None]:
+    """Whom each document of these batches is alike to."""
+    return {doc_id: s.near_duplicate_of for batch in batches for doc_id, s in claims.of(batch).items()}
+
+
+def test_of_documents_that_are_alike_the_lowest_number_stands(ledger: Ledger) -> None:
+    """A chain of small changes keeps its beginning, and what is only like one that does not stand."""
+    claims = Claims(ledger)
+    claims.settle("late", [near(4, "bcd"), near(5, "cde")], ALIKE)
+    first = alike_to(claims, "late")
+
+    told = claims.settle("early", [near(1, "abc")], ALIKE)
+
+    assert first == {"d4": None, "d5": "d4"}
+    assert told == {"late"}
+    assert alike_to(claims, "early", "late") == {"d1": None, "d4": "d1", "d5": None}
+    assert claims.of("late")["d4"].similarity == 0.5
+    assert claims.settle("early", [], ALIKE) == {"late"}
+    assert alike_to(claims, "late") == first
+
+
+def test_when_nearness_does_not_count_any_more_nobody_is_alike(ledger: Ledger) -> None:
+    """The settings may change their mind."""
+    claims = Claims(ledger)
+    claims.settle("a", [near(1, "abc"), near(2, "abcd")], ALIKE)
+    assert alike_to(claims, "a") == {"d1": None, "d2": "d1"}
+
+    claims.settle("a", [claim(1, "abc"), claim(2, "abcd")])
+
+    assert alike_to(claims, "a") == {"d1": None, "d2": None}
+
+
+near_worlds = st.lists(
+    st.tuples(
+        st.integers(0, 2), st.text("abcdef", min_size=1, max_size=4).map(lambda t: "".join(sorted(set(t))))
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+@settings(max_examples=60)
+@given(near_worlds, st.randoms(use_true_random=False), st.sets(st.integers(1, 10), max_size=4))
+def test_nearness_too_ends_alike_in_every_order(
+    world: list[tuple[int, str]], rng: random.Random, deleted: set[int]
+) -> None:
+    """Also after some of them were there and went."""
+    every = {seq: (f"b{batch}", near(seq, letters)) for seq, (batch, letters) in enumerate(world, start=1)}
+
+    def ends(order: list[str], gone: set[int]) -> dict[str, tuple[str | None, str | None]]:
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = Ledger(Path(folder) / "ledger.sqlite")
+            claims = Claims(ledger)
+            for batch in order:
+                claims.settle(batch, [c for _, (b, c) in every.items() if b == batch], ALIKE)
+            for batch in order:
+                claims.settle(
+                    batch, [c for s, (b, c) in every.items() if b == batch and s not in gone], ALIKE
+                )
+            standing = {i: s for batch in order for i, s in claims.of(batch).items()}
+            ledger.close()
+        return {i: (s.duplicate_of, s.near_duplicate_of) for i, s in standing.items()}
+
+    batches = ["b0", "b1", "b2"]
+    found = ends(rng.sample(batches, 3), deleted)
+
+    stand: list[Claim] = []
+    for seq, (_, c) in sorted(every.items()):
+        if seq in deleted:
+            continue
+        same = [
+            o
+            for o in every.values()
+            if o[1].seq < seq and o[1].seq not in deleted and o[1].text_hash == c.text_hash
+        ]
+        like = [
+            o for o in stand if ALIKE.similarity(o.signature or b"", c.signature or b"") >= ALIKE.threshold
+        ]
+        exact = min((o[1] for o in same), key=lambda o: o.seq).doc_id if same else None
+        first = like[0].doc_id if like and not exact else None
+        assert found[c.doc_id] == (exact, first)
+        stand += [] if exact or first else [c]
 
 
 worlds = st.lists(
