@@ -18,6 +18,7 @@ _EMPTY = (
     "folder is empty, as that of an unmounted disk would be; its documents are kept. "
     "If they are really gone: INGEST_INTAKE__ACCEPT_EMPTY_FOLDERS=true"
 )
+_TWIN = "same name as {!r} in another Unicode form; rename one of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,9 @@ class Known(NamedTuple):
     mtime_ns: int
     deleted_at: float | None
 
-    def looks_like(self, other: SeenFile | Document) -> bool:
-        return self[1:4] == (other.path, other.size_bytes, other.mtime_ns)
+    def is_still(self, other: SeenFile | Document) -> bool:
+        """True when it lives and nothing that is cheap to see has changed."""
+        return self[1:] == (other.path, other.size_bytes, other.mtime_ns, None)
 
 
 @dataclass(slots=True)
@@ -84,8 +86,7 @@ def find_changes(
     deadline = time.monotonic() + limits.budget_seconds
     changes = Changes(problems=problems)
     for doc_id, file in files.items():
-        before = known.get(doc_id)
-        if before is not None and before.deleted_at is None and before.looks_like(file):
+        if file is None:
             changes.unchanged += 1
         elif _is_young(file, limits, clock()) or (changes.hashed and time.monotonic() > deadline):
             changes.waiting += 1
@@ -118,22 +119,28 @@ def _is_there(folder: Path) -> bool:
 
 def _list(
     source: Source, exclude: Exclusions, known: Mapping[str, Known]
-) -> tuple[dict[str, SeenFile], list[Problem]]:
-    """Files by document id. Of two names that differ only in Unicode form, the one known before stays."""
-    files: dict[str, SeenFile] = {}
+) -> tuple[dict[str, SeenFile | None], list[Problem]]:
+    """Files by document id; None for one that looks as it did, for there may be very many of them.
+
+    Of two names that differ only in Unicode form, the one known before stays.
+    """
+    files: dict[str, SeenFile | None] = {}
     problems: list[Problem] = []
     for found in walk(source.path, exclude):
         if isinstance(found, Problem):
             problems.append(found)
             continue
         doc_id = file_doc_id(source.name, found.path)
-        if (other := files.get(doc_id)) is None:
-            files[doc_id] = found
-            continue
-        is_known = doc_id in known and known[doc_id].path == found.path
-        files[doc_id], twin = (found, other) if is_known else (other, found)
-        reason = f"same name as {files[doc_id].path!r} in another Unicode form; rename one of them"
-        problems.append(Problem(twin.path, reason))
+        before = known.get(doc_id)
+        if doc_id in files:
+            other = files[doc_id]
+            other_path = other.path if other is not None else known[doc_id].path
+            is_known = before is not None and before.path == found.path
+            kept, twin = (found.path, other_path) if is_known else (other_path, found.path)
+            problems.append(Problem(twin, _TWIN.format(kept)))
+            if not is_known:
+                continue
+        files[doc_id] = None if before is not None and before.is_still(found) else found
     return files, problems
 
 

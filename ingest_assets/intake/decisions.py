@@ -87,7 +87,7 @@ def _is_fetched(row: Document | None) -> bool:
 
 
 def _is_as_seen(known: Known, row: Document | None) -> bool:
-    return row is not None and not row.is_deleted() and known.looks_like(row)
+    return row is not None and not row.is_deleted() and known.is_still(row)
 
 
 def _differs(before: Document, found: Hashed) -> bool:
