@@ -3,55 +3,21 @@
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from ingest_assets.cli.main import run
-from ingest_assets.cli.summary import failure_lines
 from ingest_assets.defs.home import open_home
-from ingest_assets.intake.artifacts import Ending, Failure, NewArtifact
-from ingest_tests.conftest import Command, write_notes
-from ingest_tests.intake.fetch.site import Site, Visit
+from ingest_assets.intake.artifacts import NewArtifact
+from ingest_tests.cli.failing import PAGES, Failed, Web
+from ingest_tests.conftest import write_notes
+from ingest_tests.intake.fetch.site import Site
 from ingest_tests.parsing.documents import pdf
 
-PAGES = [[(72, 700 - 40 * n, 12, f"Page {n} is about bees and their trees.")] for n in range(3)]
 SETTINGS = "[parsing]\nmax_pages = 2\n[fetch]\nallow_private = true\npoliteness_delay_s = 0\n"
 STAGES = ("documents", "doctags", "chunks", "dense", "lexical")
-
-
-class Web:
-    """Two pages that are not there; `up` are those that come up after all."""
-
-    def __init__(self, site: Site) -> None:
-        self.site, self.up = site, set[str]()
-        self.urls = {name: site.page(f"/{name}", self._answer) for name in ("one.html", "two.html")}
-
-    def _answer(self, visit: Visit) -> None:
-        if visit.path.strip("/") in self.up:
-            visit.reply(200, b"<html><body><p>The page is back.</p></body></html>", content_type="text/html")
-        else:
-            visit.reply(404)
-
-
-@dataclass(frozen=True)
-class Failed(Command):
-    """The command on a home with failures."""
-
-    web: Web
-
-    def codes(self, *arguments: object) -> dict[str, str]:
-        """What `list` says: code by document."""
-        return {f["doc_id"]: f["code"] for f in self.json("failures", "list", *arguments)["failures"]}
-
-    def attempts(self) -> dict[str, int]:
-        """What `list` says: attempts by document."""
-        return {f["doc_id"]: f["attempts"] for f in self.json("failures", "list")["failures"]}
-
-    def settings(self, text: str) -> None:
-        (self.home / "ingest.toml").write_text(text)
 
 
 @pytest.fixture(scope="module")
@@ -179,16 +145,6 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert "--json" in text
     assert run(["failures"]) == 0
     assert name in capsys.readouterr().out
-
-
-def test_a_home_without_failures_says_so(ingest: Command, notes: Path):
-    """Also one in which nothing ever ran."""
-    empty = ingest("failures", "list").stdout
-    ingest("doctags", "--input", notes)
-
-    assert empty == ingest("failures", "list").stdout == "Nothing has failed.\n"
-    assert ingest("failures", "retry", "--all").stdout == "No failure matches; nothing was run.\n"
-    assert ingest("failures", "release", "--all").stdout == "No failure matches; nothing was released.\n"
 
 
 def test_show_tells_everything_about_a_document(made: Failed):
@@ -320,74 +276,3 @@ def test_filters_and_all_choose_what_is_released(failed: Failed):
     assert {r["doc_id"] for r in by_stage["released"]} == {"notes:broken.pdf", "notes:locked.pdf"}
     assert {r["doc_id"] for r in rest["released"]} == {"notes:long.pdf", "one.html", "two.html"}
     assert failed.codes() == {}
-
-
-def test_an_artifact_that_failed_after_the_last_run_is_in_the_inbox(ingest: Command):
-    """The queue knows before any table does."""
-    home = open_home(ingest.home)
-    home.queue.enqueue([NewArtifact(id="paper", url="http://example.org/p.pdf")], time.time())
-    (batch,) = home.give_homes()
-    (lease,) = home.queue.lease("somebody", 1, time.time(), batch=batch)
-    why = Failure("provider", "E_FETCH_REFUSED", "example.org says 403.", retryable=False)
-    home.queue.ack(lease.token, Ending("error", failure=why), time.time())
-
-    (failure,) = ingest.json("failures", "list", "--batch", batch)["failures"]
-
-    assert (failure["doc_id"], failure["code"], failure["attempts"]) == ("paper", "E_FETCH_REFUSED", 1)
-    assert failure["file"] == "http://example.org/p.pdf"
-    assert failure["failed_at"].startswith("20")
-
-
-def test_a_file_that_was_mended_is_taken_as_it_is_now_and_one_that_was_deleted_is_gone(
-    ingest: Command, notes: Path
-):
-    """A retry looks at the folders first."""
-    for name in ("empty.md", "useless.md"):
-        (notes / name).touch()
-    ingest("all", "--input", notes, check=1)
-    (notes / "empty.md").write_text("# Mended\n\nNow there is something in it.\n")
-    (notes / "useless.md").unlink()
-
-    result = ingest.json("failures", "retry", "--all")
-
-    assert {r["doc_id"]: r["became"] for r in result["retried"]} == {
-        "notes:empty.md": "done",
-        "notes:useless.md": "gone",
-    }
-    assert ingest.json("failures", "list")["count"] == 0
-
-
-def test_a_deleted_document_is_in_no_inbox(ingest: Command, notes: Path):
-    """Not even before the run in which it leaves the tables."""
-    (notes / "empty.md").touch()
-    ingest("doctags", "--input", notes, check=1)
-    (notes / "empty.md").unlink()
-    open_home(ingest.home).scan()
-
-    assert ingest.json("failures", "list")["failures"] == []
-    assert ingest.json("status")["failures"] == []
-
-
-def test_what_timed_out_can_be_given_more_time(ingest: Command, notes: Path):
-    """The limit of one retry, without touching the settings."""
-    (notes / "long.pdf").write_bytes(pdf(PAGES))
-    limits = {"INGEST_STAGES__DOCTAGS__PER_ITEM_TIMEOUT_S": "0.001", "INGEST_STAGES__DOCTAGS__RETRIES": "0"}
-    ingest("all", "--input", notes, check=1, **limits)
-    found = ingest.json("failures", "list", "--category", "timeout")["failures"]
-
-    ingest("failures", "retry", "long.pdf", "--timeout-s", 120, **limits)
-
-    assert {failure["code"] for failure in found} == {"E_TIMEOUT"}
-    left = {f["doc_id"]: f["attempts"] for f in ingest.json("failures", "list")["failures"]}
-    assert left == {f["doc_id"]: f["attempts"] for f in found if f["doc_id"] != "notes:long.pdf"}
-
-
-def test_more_than_twenty_failures_are_counted_and_the_inbox_is_named():
-    """A screen full of them helps nobody."""
-    found = [{"doc_id": f"d{n}", "stage": "doctags", "code": "E", "message": "It is bad."} for n in range(22)]
-
-    assert failure_lines(found)[19:] == [
-        "failed: d19 [doctags E] It is bad.",
-        "… and 2 more: ingest failures list",
-    ]
-    assert failure_lines(found[:20])[-1] == "failed: d19 [doctags E] It is bad."

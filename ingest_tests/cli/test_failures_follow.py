@@ -1,0 +1,92 @@
+"""The failure inbox follows its documents: new, mended, deleted, given more time, or none at all."""
+
+import time
+from pathlib import Path
+
+from ingest_assets.cli.summary import failure_lines
+from ingest_assets.defs.home import open_home
+from ingest_assets.intake.artifacts import Ending, Failure, NewArtifact
+from ingest_tests.cli.failing import PAGES
+from ingest_tests.conftest import Command
+from ingest_tests.parsing.documents import pdf
+
+
+def test_a_home_without_failures_says_so(ingest: Command, notes: Path):
+    """Also one in which nothing ever ran."""
+    empty = ingest("failures", "list").stdout
+    ingest("doctags", "--input", notes)
+
+    assert empty == ingest("failures", "list").stdout == "Nothing has failed.\n"
+    assert ingest("failures", "retry", "--all").stdout == "No failure matches; nothing was run.\n"
+    assert ingest("failures", "release", "--all").stdout == "No failure matches; nothing was released.\n"
+
+
+def test_an_artifact_that_failed_after_the_last_run_is_in_the_inbox(ingest: Command):
+    """The queue knows before any table does."""
+    home = open_home(ingest.home)
+    home.queue.enqueue([NewArtifact(id="paper", url="http://example.org/p.pdf")], time.time())
+    (batch,) = home.give_homes()
+    (lease,) = home.queue.lease("somebody", 1, time.time(), batch=batch)
+    why = Failure("provider", "E_FETCH_REFUSED", "example.org says 403.", retryable=False)
+    home.queue.ack(lease.token, Ending("error", failure=why), time.time())
+
+    (failure,) = ingest.json("failures", "list", "--batch", batch)["failures"]
+
+    assert (failure["doc_id"], failure["code"], failure["attempts"]) == ("paper", "E_FETCH_REFUSED", 1)
+    assert failure["file"] == "http://example.org/p.pdf"
+    assert failure["failed_at"].startswith("20")
+
+
+def test_a_file_that_was_mended_is_taken_as_it_is_now_and_one_that_was_deleted_is_gone(
+    ingest: Command, notes: Path
+):
+    """A retry looks at the folders first."""
+    for name in ("empty.md", "useless.md"):
+        (notes / name).touch()
+    ingest("all", "--input", notes, check=1)
+    (notes / "empty.md").write_text("# Mended\n\nNow there is something in it.\n")
+    (notes / "useless.md").unlink()
+
+    result = ingest.json("failures", "retry", "--all")
+
+    assert {r["doc_id"]: r["became"] for r in result["retried"]} == {
+        "notes:empty.md": "done",
+        "notes:useless.md": "gone",
+    }
+    assert ingest.json("failures", "list")["count"] == 0
+
+
+def test_a_deleted_document_is_in_no_inbox(ingest: Command, notes: Path):
+    """Not even before the run in which it leaves the tables."""
+    (notes / "empty.md").touch()
+    ingest("doctags", "--input", notes, check=1)
+    (notes / "empty.md").unlink()
+    open_home(ingest.home).scan()
+
+    assert ingest.json("failures", "list")["failures"] == []
+    assert ingest.json("status")["failures"] == []
+
+
+def test_what_timed_out_can_be_given_more_time(ingest: Command, notes: Path):
+    """The limit of one retry, without touching the settings."""
+    (notes / "long.pdf").write_bytes(pdf(PAGES))
+    limits = {"INGEST_STAGES__DOCTAGS__PER_ITEM_TIMEOUT_S": "0.001", "INGEST_STAGES__DOCTAGS__RETRIES": "0"}
+    ingest("all", "--input", notes, check=1, **limits)
+    found = ingest.json("failures", "list", "--category", "timeout")["failures"]
+
+    ingest("failures", "retry", "long.pdf", "--timeout-s", 120, **limits)
+
+    assert {failure["code"] for failure in found} == {"E_TIMEOUT"}
+    left = {f["doc_id"]: f["attempts"] for f in ingest.json("failures", "list")["failures"]}
+    assert left == {f["doc_id"]: f["attempts"] for f in found if f["doc_id"] != "notes:long.pdf"}
+
+
+def test_more_than_twenty_failures_are_counted_and_the_inbox_is_named():
+    """A screen full of them helps nobody."""
+    found = [{"doc_id": f"d{n}", "stage": "doctags", "code": "E", "message": "It is bad."} for n in range(22)]
+
+    assert failure_lines(found)[19:] == [
+        "failed: d19 [doctags E] It is bad.",
+        "… and 2 more: ingest failures list",
+    ]
+    assert failure_lines(found[:20])[-1] == "failed: d19 [doctags E] It is bad."
