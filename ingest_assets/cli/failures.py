@@ -39,7 +39,7 @@ def list_command(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """List failures, newest first: document, stage, code, category, attempts, message."""
-    here = open_home(home, leaves_no_trace=True)
+    here = open_home(home, only_looks=True)
     wanted = Wanted(stage, category, source, batch)
     choosing.require_known(here, wanted)
     found = with_attempts(here, [failure for failure in read_inbox(here) if failure in wanted])
@@ -55,7 +55,7 @@ def show_command(
     document: choosing.DocArgument, home: flags.HomeFlag = None, as_json: flags.JsonFlag = False
 ) -> None:
     """Show one document's failures: the errors, every attempt, its file, and what to do next."""
-    here = open_home(home, leaves_no_trace=True)
+    here = open_home(home, only_looks=True)
     result = show_object(here, document)
     if as_json:
         print_json(result)

@@ -115,7 +115,7 @@ def import_list(
 @app.command()
 def stats(form: FormatFlag = "table", home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) -> None:
     """Show the queue in figures: states, waits, who is busy, quotas, and totals since the ledger began."""
-    found = stats_object(open_home(home, leaves_no_trace=True))
+    found = stats_object(open_home(home, only_looks=True))
     if as_json or form == "json":
         print_json(found)
     else:
@@ -131,7 +131,8 @@ def retry_failed(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Queue artifacts again that ended in an error."""
-    queue = open_home(home, leaves_no_trace=True).queue  # without a ledger nothing failed, and none is made
+    # Without a ledger nothing failed, and none is made.
+    queue = open_home(home, leaves_no_trace=True, only_looks=dry_run).queue
     wanted = Filter(category=category)
     found = queue.retry_failed(time.time(), wanted, reset_attempts=reset_attempts, dry_run=dry_run)
     verb = "would be queued again" if dry_run else "are queued again"

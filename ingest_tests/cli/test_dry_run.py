@@ -1,0 +1,322 @@
+"""The dry run against reality: what it says is what the next run then does."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest_tests.conftest import Command, write_notes
+from ingest_tests.intake.fetch.site import Site, Visit
+
+STAGES = ("documents", "doctags", "chunks", "dense", "lexical")
+SETTINGS = """
+[execution]
+run_on = "inline"
+[fetch]
+allow_private = true
+politeness_delay_s = 0
+[queue]
+retry_backoff_seconds = 3600
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    """A home, its watched folder, and a site whose pages can be queued."""
+
+    command: Command
+    folder: Path
+    site: Site
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def queue(self, doc_id: str, **place: object) -> None:
+        ((flag, where),) = place.items()
+        self.command("queue", "enqueue", doc_id, f"--{flag}", where)
+
+    def page(self, name: str, text: str) -> str:
+        """A page that is there, and its URL."""
+        body = f"<html><body><h1>{name}</h1><p>{text}</p></body></html>".encode()
+        return self.site.page(f"/{name}", lambda visit: visit.reply(200, body, content_type="text/html"))
+
+    def ids(self, asset: str = "documents") -> set[str]:
+        """Whose rows the table holds."""
+        import polars as pl
+
+        files = sorted((self.command.home / "data" / asset).glob("*.parquet"))
+        return set(pl.concat([pl.read_parquet(file) for file in files])["doc_id"]) if files else set()
+
+    def agree(self, *flags: object, check: int | None = 0, **environment: str) -> "Compared":
+        """Plan a run, run it, and hold the one against the other."""
+        before = self.ids()
+        planned = self.command.json("all", *flags, "--dry-run", **environment)
+        visits = len(self.site.visits)
+        ran = self.command.json("all", *flags, check=check, **environment)
+        for stage, totals in ran["stages"].items():
+            lines = [line for line in planned["stages"] if line["stage"] == stage]
+            above = STAGES[: STAGES.index(stage) if stage != "lexical" else 3]
+            failed = sum(ran["stages"][name]["failed"] for name in above if name in ran["stages"])
+            assert sum(line["run"] for line in lines) - failed == totals["scheduled"], stage
+            assert sum(line["done"] + line["failed"] for line in lines) == totals["skipped"], stage
+        assert planned["scan"] == ran["scan"]
+        assert planned["problems"] == ran["problems"]
+        assert set(planned["new_batches"]) <= {*ran["batches"]["ran"]}
+        gone = before - self.ids()
+        assert planned["totals"]["removed"] + planned["scan"]["moved"] == len(gone), gone
+        return Compared(planned, ran, len(self.site.visits) - visits)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was said and what was done, which agree."""
+
+    planned: dict[str, Any]
+    ran: dict[str, Any]
+    visits: int
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """What was said, without zeros."""
+        return {name: count for name, count in self.planned["totals"].items() if count}
+
+    @property
+    def scheduled(self) -> dict[str, int]:
+        """What was done in each stage, without zeros."""
+        stages = self.ran["stages"].items()
+        return {stage: totals["scheduled"] for stage, totals in stages if totals["scheduled"]}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """A site without pages."""
+    with Site().open() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which three notes are ingested, made once."""
+    root = tmp_path_factory.mktemp("made") / "now"
+    command = _fresh(root)
+    command("all", "--input", write_notes(root / "notes"))
+    shutil.copytree(root, root.parent / "then")
+    return root
+
+
+@pytest.fixture
+def world(made: Path, site: Site) -> World:
+    """Three notes, ingested; at the same place for every test, as a home knows where its files are."""
+    shutil.rmtree(made)
+    shutil.copytree(made.parent / "then", made)
+    return World(Command(made / "home"), made / "notes", site)
+
+
+def _fresh(root: Path, more: str = "") -> Command:
+    (root / "home").mkdir(parents=True)
+    (root / "home" / "ingest.toml").write_text(SETTINGS + more)
+    return Command(root / "home")
+
+
+def all_of(count: int) -> dict[str, int]:
+    """So many documents in every step."""
+    return dict.fromkeys(("documents", "doctags", "chunks", "embeddings"), count)
+
+
+def test_a_first_run_of_a_folder_that_is_not_watched_yet(tmp_path: Path, site: Site):
+    """New documents have no batch yet, and count in every stage; one that cannot be read shows only then."""
+    world = World(_fresh(tmp_path), write_notes(tmp_path / "notes"), site)
+    (world.folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
+
+    compared = world.agree("--input", world.folder, check=1)
+
+    assert compared.totals == all_of(4)
+    assert compared.ran["stages"]["chunks"]["succeeded"] == 3
+    assert world.agree(check=1).totals == {"skipped": 3, "failed_before": 1}
+
+
+def test_changed_moved_deleted_and_new_files_at_once(world: World):
+    """Each counts where it costs something: what only moved is not converted again."""
+    world.write("swarm.md", "# Swarms\n\nNow in June.\n")
+    world.write("new/one.md", "# One\n\nA new note.\n")
+    (world.folder / "varroa.html").rename(world.folder / "new" / "mites.html")
+    (world.folder / "feeding.md").unlink()
+
+    compared = world.agree()
+
+    assert compared.totals == all_of(3) | {"adopted": 1, "removed": 1}
+    assert compared.planned["scan"] == {
+        "new": 1,
+        "changed": 1,
+        "moved": 1,
+        "deleted": 1,
+        "restored": 0,
+        "unchanged": 0,
+    }
+
+
+def test_a_file_that_is_back_again(world: World):
+    """Before its rows were removed nothing is to be done, afterwards all of it."""
+    path = world.folder / "feeding.md"
+    text = path.read_text()
+    path.unlink()
+
+    assert world.agree().totals == {"skipped": 2, "removed": 1}
+    path.write_text(text)
+    assert world.agree().totals == all_of(1) | {"skipped": 2}
+
+
+def test_what_is_queued_is_fetched_and_goes_through_every_stage(world: World, tmp_path: Path):
+    """By path and by URL; nobody asks the site before the run does."""
+    other = tmp_path / "elsewhere.md"
+    other.write_text("# Elsewhere\n\nA file that is queued by path.\n")
+    world.queue("by-path", path=other)
+    world.queue("by-url", url=world.page("bees", "Bees live in hives."))
+
+    compared = world.agree()
+
+    assert compared.totals == {"fetch": 2} | all_of(2) | {"skipped": 3}
+    assert compared.planned["new_batches"] == compared.ran["batches"]["ran"]
+    assert compared.visits == 1
+    assert world.agree().totals == {"skipped": 5}
+
+
+def test_a_page_that_is_lost_and_one_that_has_to_wait(world: World):
+    """The lost one failed before, the other is for later; neither makes a run."""
+    world.queue("lost", url=world.site.page("/lost", lambda visit: visit.reply(404)))
+    world.queue("later", url=world.site.page("/later", lambda visit: visit.reply(503)))
+
+    planned = world.command.json("plan")
+    world.command.json("all", check=1)
+    compared = world.agree(check=1)
+
+    assert planned["totals"]["fetch"] == 2
+    assert compared.totals == {"skipped": 3, "failed_before": 1, "waiting": 1}
+    assert compared.visits == 0
+
+
+def test_a_second_look_at_a_page_is_a_fetch_and_no_conversion(world: World):
+    """Pages that are looked at again rarely changed."""
+    world.queue("page", url=world.site.page("/page", _with_etag))
+    world.command("all")
+    world.command("queue", "refresh", "page")
+
+    compared = world.agree()
+
+    assert compared.totals == {"fetch": 1, "skipped": 4}
+    assert compared.visits == 1
+
+
+def _with_etag(visit: Visit) -> None:
+    body = b"<html><body><p>A page that stays as it is.</p></body></html>"
+    visit.reply(200, body, content_type="text/html", etag='"1"')
+
+
+def test_stored_bytes_that_are_lost_are_fetched_again_when_their_batch_runs(world: World):
+    """Their rows stay as they are."""
+    world.queue("page", url=world.page("kept", "Its bytes will be lost."))
+    world.command("all")
+    for blob in (world.command.home / "data" / "blobs" / "sha256").rglob("*"):
+        if blob.is_file():
+            blob.unlink()
+
+    compared = world.agree(INGEST_CHUNKS__MAX_TOKENS="64")
+
+    assert compared.totals == {"fetch": 1, "chunks": 4, "embeddings": 4}
+    assert compared.visits == 1
+
+
+def test_a_forced_run_does_everything_again_also_what_moved(world: World):
+    """Known failures are tried again, and nothing comes of them further down."""
+    (world.folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
+    world.command("all", check=1)
+    (world.folder / "swarm.md").rename(world.folder / "moved.md")
+
+    planned = world.command.json("all", "--force", "--dry-run")
+    alike = world.command.json("all", "--no-resume", "--dry-run")
+    ran = world.command.json("all", "--force", check=1)
+
+    scheduled = {stage: totals["scheduled"] for stage, totals in ran["stages"].items()}
+    assert scheduled == {"documents": 4, "doctags": 4, "chunks": 3, "dense": 3, "lexical": 3}
+    assert {n: c for n, c in planned["totals"].items() if c} == all_of(3) | {"documents": 4, "doctags": 4}
+    assert alike["totals"] == planned["totals"]
+
+
+def test_other_settings_make_stale_what_depends_on_them(world: World):
+    """And nothing above that."""
+    compared = world.agree(INGEST_CHUNKS__MAX_TOKENS="64")
+
+    assert compared.totals == {"chunks": 3, "embeddings": 3}
+    assert compared.scheduled == {"chunks": 3, "dense": 3, "lexical": 3}
+
+
+def test_a_folder_that_moved_as_a_whole_is_not_converted_again(world: World, tmp_path: Path):
+    """Its documents' rows name the new place, and that is all."""
+    world.folder.rename(tmp_path / "elsewhere")
+    settings = world.command.home / "ingest.toml"
+    settings.write_text(f'{SETTINGS}[sources.notes]\npath = "{tmp_path / "elsewhere"}"\n')
+
+    assert world.agree().totals == {"documents": 3}
+
+
+def test_a_table_that_is_lost_is_made_again_and_those_below_stay(world: World):
+    """Equal fingerprints are equal rows, whenever they were made."""
+    for file in (world.command.home / "data" / "doctags").glob("*.parquet"):
+        file.unlink()
+
+    compared = world.agree()
+
+    assert compared.totals == {"doctags": 3}
+    assert compared.scheduled == {"doctags": 3}
+
+
+def test_only_the_chosen_steps_are_planned(world: World):
+    """What a step above would have to do first is not done, and not said."""
+    world.write("swarm.md", "# Swarms\n\nNow in June.\n")
+
+    first = world.agree("--until", "doctags")
+    then = world.agree("--from", "chunks", "--until", "chunks")
+
+    assert first.totals == {"documents": 1, "doctags": 1, "skipped": 2}
+    assert then.totals == {"chunks": 1, "skipped": 2}
+    assert world.agree().totals == {"embeddings": 1, "skipped": 2}
+
+
+def test_a_step_whose_input_is_missing_is_said_to_stop(world: World):
+    """In the words of the run."""
+    world.write("another.md", "# Another\n\nIn a new batch.\n")
+
+    planned = world.command.json("plan", "--from", "chunks")
+    ran = world.command.json("all", "--from", "chunks", check=1)
+
+    ((batch, why),) = planned["blocked_batches"].items()
+    assert why in ran["broken_batches"][batch]
+    assert planned["totals"]["chunks"] == 0
+    assert "would stop: doctags has no table" in world.command("plan", "--from", "chunks").stderr
+
+
+def test_the_words_say_what_the_object_says(world: World):
+    """One or two sentences for a person."""
+    world.write("swarm.md", "# Swarms\n\nNow in June.\n")
+    (world.folder / "feeding.md").unlink()
+
+    text = world.command("plan").stdout
+
+    assert "Would take in 1, convert 1, chunk 1, embed 1 document;" in text
+    assert "1 is done and skipped, 1 leaves the tables." in text
+    assert "by past runs (" in text
+    world.command("all")
+    assert "Nothing would be computed; 2 are done and skipped." in world.command("plan").stdout
+
+
+def test_a_run_that_would_be_refused_is_refused_now(world: World):
+    """Better now than after the planning."""
+    done = world.command("all", "--dry-run", check=2, INGEST_CHUNKS__MAX_TOKENS="9999")
+
+    assert "chunks.max_tokens" in done.stderr
