@@ -49,9 +49,14 @@ def batch_states(
 
 def has_work(home: Home, batch: str, revision: int, now: float) -> bool:
     """True when a run could do something for the batch now. What waits for its time is nobody's work yet."""
-    if is_batch_complete(home, batch, revision):
+    mark = _mark(home, batch, revision)
+    if mark is not None and home.ledger.complete_mark(batch) == mark:
         return False
-    return not all(state.is_complete() for state in batch_states(home, batch, due_at=now))
+    if not all(state.is_complete() for state in batch_states(home, batch, due_at=now)):
+        return True
+    if not home.awaited(batch):
+        _remember(home, batch, mark)
+    return False
 
 
 def is_batch_complete(home: Home, batch: str, revision: int) -> bool:
@@ -64,9 +69,14 @@ def is_batch_complete(home: Home, batch: str, revision: int) -> bool:
     if mark is not None and home.ledger.complete_mark(batch) == mark:
         return True
     complete = all(state.is_complete() for state in batch_states(home, batch))
-    if complete and mark is not None:
-        home.ledger.set_complete_mark(batch, mark)
+    if complete:
+        _remember(home, batch, mark)
     return complete
+
+
+def _remember(home: Home, batch: str, mark: str | None) -> None:
+    if mark is not None:
+        home.ledger.set_complete_mark(batch, mark)
 
 
 def _mark(home: Home, batch: str, revision: int) -> str | None:
