@@ -1,17 +1,31 @@
 """`ingest status`: what this home knows and how far each document is."""
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.summary import corpus_numbers, failure_lines, failures, problem_line
+from ingest_assets.cli.summary import (
+    corpus_numbers,
+    failure_lines,
+    failures,
+    problem_line,
+    scan_line,
+    scan_object,
+)
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.intake.ledger import Document
+from ingest_assets.intake.scan import ScanReport
 from ingest_assets.runner import read_manifest
+from ingest_assets.storage.footer import read_footer
+
+# How long files that look new are read for: what has the bytes of one that is gone has only moved.
+_LOOK_SECONDS = 2.0
 
 DocumentsFlag = Annotated[bool, typer.Option("--documents", help="One line per document: its checkpoint.")]
 
@@ -33,26 +47,48 @@ def status(
 def status_object(home: Home) -> dict[str, Any]:
     """The state of a home as one object."""
     known = home.ledger.documents()
-    living = [document for document in known if not document.is_deleted()]
-    batches = []
-    waiting = 0
-    for batch in home.ledger.batches():
-        states = batch_states(home, batch)
-        todo = {document for state in states for document in state.run}
-        waiting += states[0].removed
-        complete = all(state.is_complete() for state in states)
-        inside = sum(document.batch == batch for document in living)
-        batches.append({"batch": batch, "documents": inside, "complete": complete, "to_run": len(todo)})
+    living = Counter(document.batch for document in known if not document.is_deleted())
+    found = home.preview_scan(_LOOK_SECONDS)
     return {
         "home": str(home.layout.home),
         "sources": [{"name": source.name, "path": str(source.path)} for source in home.sources()],
-        "known_documents": len(living),
-        "deleted_waiting_for_a_run": waiting,
-        "batches": batches,
+        "known_documents": living.total(),
+        "folders": scan_object(found)["scan"] | {"waiting": found.waiting},
+        "gone_from_folders": found.deleted,
+        "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
+        "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
         **corpus_numbers(home),
         "failures": failures(home),
-        "problems": [{"source": s, "path": p, "reason": r} for s, p, r in home.ledger.problems()],
+        "problems": _problems(home, found),
     }
+
+
+def _batch(home: Home, batch: str, documents: int) -> dict[str, Any]:
+    states = batch_states(home, batch)
+    todo = {document for state in states for document in state.run}
+    complete = all(state.is_complete() for state in states)
+    return {"batch": batch, "documents": documents, "complete": complete, "to_run": len(todo)}
+
+
+def _still_in_tables(home: Home, known: Sequence[Document]) -> int:
+    """Deleted documents with rows in any table; what only moved has them under its old id, and stays."""
+    deleted: dict[str, set[str]] = {}
+    for document in known:
+        if document.is_deleted():
+            deleted.setdefault(document.batch, set()).add(document.doc_id)
+    return sum(len(ids & _held(home, batch)) for batch, ids in deleted.items())
+
+
+def _held(home: Home, batch: str) -> set[str]:
+    footers = (read_footer(home.layout.table(home.asset(stage), batch)) for stage in GRAPH)
+    return {doc for footer in footers if footer is not None for doc in (*footer.items, *footer.failures)}
+
+
+def _problems(home: Home, found: ScanReport) -> list[dict[str, Any]]:
+    """As the last scan left them, and what this look met itself."""
+    reasons = {(source, path): reason for source, path, reason in home.ledger.problems()}
+    reasons |= {(source, problem.path): problem.reason for source, problem in found.problems}
+    return [{"source": s, "path": p, "reason": reason} for (s, p), reason in sorted(reasons.items())]
 
 
 def checkpoints(home: Home) -> list[dict[str, Any]]:
@@ -101,8 +137,8 @@ def _print(result: dict[str, Any]) -> None:
         f"({result['pages']} pages), {result['chunks']} chunks, {result['vectors']} dense and "
         f"{result['lexical']} lexical vectors."
     )
-    if result["deleted_waiting_for_a_run"]:
-        say(f"{result['deleted_waiting_for_a_run']} deleted documents leave the tables with the next run.")
+    for line in _waiting_lines(result):
+        say(line)
     rows = [
         [b["batch"], b["documents"], "yes" if b["complete"] else "no", b["to_run"]] for b in result["batches"]
     ]
@@ -114,3 +150,17 @@ def _print(result: dict[str, Any]) -> None:
         warn(line)
     for problem in result["problems"]:
         warn(problem_line(problem))
+
+
+def _waiting_lines(result: dict[str, Any]) -> Iterator[str]:
+    """What the next run will find in the folders, and what will leave the tables."""
+    folders, gone = result["folders"], result["gone_from_folders"]
+    if any(count for name, count in folders.items() if name != "unchanged"):
+        yield f"{scan_line(folders)} `ingest plan` says what a run makes of them."
+    if gone:
+        files = "1 file is gone from its folder" if gone == 1 else f"{gone} files are gone from their folders"
+        doubt = ", unless only moved," if folders["waiting"] else ""
+        yield f"{files} and{doubt} {'leaves' if gone == 1 else 'leave'} the tables with the next run."
+    if left := result["deleted_waiting_for_a_run"] - gone:
+        rows = "document still has" if left == 1 else "documents still have"
+        yield f"{left} deleted {rows} rows, which leave the tables with the next run."

@@ -11,7 +11,6 @@ from ingest_assets.config import Settings, home_folder, read_settings
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
 from ingest_assets.embedders.models import PACKAGED, model_folder
-from ingest_assets.intake.folders import require_folder
 from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Ledger, Source
@@ -178,13 +177,9 @@ class Home:
         self.give_homes()
         return scan(self.ledger, self._folders(), limits, self._own_folders())
 
-    def preview_scan(self, extra: Path | None = None) -> ScanReport:
-        """What a scan would find, with nothing written."""
-        folders = self._folders()
-        watched = {source.path for source in self.sources()}
-        if extra is not None and (folder := require_folder(extra)) not in watched:
-            folders.append(WatchedFolder(f"{folder.name} (not watched yet)", folder))
-        return preview(self.ledger, folders, self._limits(), self._own_folders())
+    def preview_scan(self, budget_seconds: float = float("inf")) -> ScanReport:
+        """What a scan would find, with nothing written, and files hashed for so long."""
+        return preview(self.ledger, self._folders(), self._limits(budget_seconds), self._own_folders())
 
     def _limits(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanLimits:
         accepts_empty = self.settings.intake.accept_empty_folders
