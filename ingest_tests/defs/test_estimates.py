@@ -1,0 +1,146 @@
+"""How long a run will take, by what past runs took; and silence where nobody can tell."""
+
+import pytest
+
+from ingest_assets.cli.plan_words import estimate_sentence, in_words, totals_sentence
+from ingest_assets.defs.estimates import fetch_estimate, past_of, stage_estimate
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.intake.artifacts import Artifact, NewArtifact
+from ingest_assets.intake.inbox import Filter
+from ingest_assets.intake.measures import Measures
+from ingest_assets.runner import Manifest, ManifestRow
+
+THREE = StageRunConfig(workers=3)
+
+
+def ran(home: Home, item_id: str, seconds: float, status: str = "done", stage: str = "doctags") -> None:
+    """One more row of the manifest."""
+    manifest = Manifest(home.layout.manifest(stage))
+    timings = {"exec_s": seconds} if status != "cancelled" else {}
+    row = ManifestRow(stage, item_id, status, 1, "run", "print", "config", "2024-05-01", timings=timings)  # type: ignore[arg-type]
+    manifest.append(row)
+    manifest.close()
+
+
+def test_a_stage_that_never_ran_is_unknown(home: Home):
+    """And one with nothing to do takes no time, whatever its past."""
+    unknown = stage_estimate(home, "doctags", [["a.md"]], THREE)
+
+    assert (unknown.seconds, unknown.unknown) == (None, "never done here yet")
+    assert stage_estimate(home, "doctags", [[], []], THREE).seconds == 0.0
+
+
+def test_documents_take_the_mean_of_their_like(home: Home):
+    """A PDF says little of what a note takes; of an unknown kind the mean of all is assumed."""
+    for number, seconds in enumerate((8.0, 12.0)):
+        ran(home, f"{number}.PDF", seconds)
+    ran(home, "c.md", 1.0)
+
+    past = past_of(home, "doctags")
+
+    assert past is not None
+    assert past.seconds(["x.pdf", "y.pdf"]) == 20.0
+    assert past.seconds(["z.md"]) == 1.0
+    assert past.seconds(["https://a.org/page"]) == pytest.approx(7.0)
+
+
+def test_failed_and_cancelled_attempts_do_not_count(home: Home):
+    """They say how long it takes to fail."""
+    ran(home, "a.md", 4.0)
+    ran(home, "b.md", 900.0, "failed")
+    ran(home, "c.md", 0.0, "cancelled")
+
+    assert stage_estimate(home, "doctags", [["d.md"]], THREE).seconds == 4.0
+
+
+def test_only_the_newest_documents_count(home: Home):
+    """The machine, the settings and the documents may have been others long ago."""
+    for _ in range(10):
+        ran(home, "old.md", 100.0)
+    for _ in range(500):
+        ran(home, "new.md", 2.0)
+
+    assert stage_estimate(home, "doctags", [["a.md"]], THREE).seconds == 2.0
+
+
+def test_workers_share_a_batch_and_batches_follow_each_other(home: Home):
+    """More workers than documents are of no use."""
+    ran(home, "a.md", 6.0)
+
+    assert stage_estimate(home, "doctags", [["b.md"] * 6], THREE).seconds == 12.0
+    assert stage_estimate(home, "doctags", [["b.md"], ["c.md"] * 2], THREE).seconds == 12.0
+
+
+def test_on_a_cluster_the_number_of_workers_is_not_known_before(home: Home):
+    """And nobody connects to it in order to know."""
+    home.layout.settings_file.write_text('[execution]\nbackend = "ray"\naddress = "10.255.255.1:6379"\n')
+    ran(home, "a.md", 6.0)
+
+    there = stage_estimate(open_home(home.layout.home), "doctags", [["b.md"]], StageRunConfig())
+
+    assert there.seconds is None
+    assert "cluster" in there.unknown
+
+
+def queued(home: Home, *urls: str) -> list[Artifact]:
+    """Artifacts of the queue."""
+    home.queue.enqueue([NewArtifact(artifact_id=url, url=url) for url in urls], 1.0)
+    return home.queue.find(Filter())
+
+
+def test_fetching_takes_what_it_took_within_the_queues_limits(home: Home):
+    """Eight at a time by default, four of a host, and a pause between two documents of the same host."""
+    hosts = queued(home, *(f"https://host{n}.org/a" for n in range(16)))
+    one = queued(home, *(f"https://one.org/{n}" for n in range(11)))[16:]
+    assert fetch_estimate(home, [hosts]).unknown == "nothing was fetched yet"
+    measures = Measures(home.ledger.database)
+    for seconds in (2.0, 6.0):
+        measures.fetched(1000, seconds, "http")
+    measures.store()
+
+    assert fetch_estimate(home, [hosts]).seconds == 8.0
+    assert fetch_estimate(home, [one]).seconds == 11.0
+    assert fetch_estimate(home, [one[:1]]).seconds == 4.0
+    assert fetch_estimate(home, [[], []]).seconds == 0.0
+
+
+def test_an_estimate_in_words():
+    """The whole, its parts, and what is not known and why."""
+    seconds = {"fetch": 0.0, "doctags": 120.0, "dense": 59.0, "lexical": 1.0, "all": 180.0}
+
+    assert estimate_sentence(seconds, {}) == "About 3 min by past runs (convert 2 min, embed 60 s)."
+    unknown = {"fetch": "nothing was fetched yet"}
+    assert estimate_sentence(seconds | {"fetch": None, "all": None}, unknown) == (
+        "More than 3 min by past runs (convert 2 min, embed 60 s; fetch unknown: nothing was fetched yet)."
+    )
+    never = dict.fromkeys(("doctags", "dense", "lexical"), "never done here yet")
+    assert estimate_sentence(dict.fromkeys((*never, "all")), never) == (
+        "Nobody can tell how long (convert, embed unknown: never done here yet)."
+    )
+    assert estimate_sentence({"doctags": 0.0, "all": 0.0}, {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "a second"), (1, "1 s"), (119, "119 s"), (125, "2 min"), (8000, "2 h"), (200_000, "2 days")],
+)
+def test_a_time_as_people_say_it(seconds: float, words: str):
+    """No more digits than are true."""
+    assert in_words(seconds) == words
+
+
+def test_totals_in_words():
+    """Only what there is, for one and for many."""
+    nothing = dict.fromkeys(
+        ("fetch", "doctags", "adopted", "skipped", "failed_before", "removed", "waiting"), 0
+    )
+
+    assert totals_sentence(nothing) == "Nothing would be computed."
+    assert totals_sentence(nothing | {"fetch": 3, "doctags": 12, "skipped": 480, "removed": 2}) == (
+        "Would fetch 3, convert 12 documents; 480 are done and skipped, 2 leave the tables."
+    )
+    assert totals_sentence(nothing | {"doctags": 1, "adopted": 1, "failed_before": 1, "waiting": 1}) == (
+        "Would convert 1 document; 1 only moved and is not converted again, "
+        "1 failed before and is not tried again, 1 waits for its time to be fetched."
+    )
