@@ -54,7 +54,9 @@ def installed_versions(*packages: str) -> dict[str, str]:
     return {package: _version(package) for package in packages}
 
 
+@functools.cache
 def _version(package: str) -> str:
+    """Taken once: a process runs what it has loaded, whatever is installed meanwhile."""
     try:
         return version(package)
     except PackageNotFoundError:
