@@ -8,7 +8,7 @@ import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.planning import chosen_stages, show_plan
+from ingest_assets.cli.planning import chosen_stages, show_plan, take_in
 from ingest_assets.cli.queue_state import queue_line, queue_object
 from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.cli.summary import (
@@ -20,13 +20,10 @@ from ingest_assets.cli.summary import (
     scan_object,
     table_folders,
 )
-from ingest_assets.defs.execution import refuse_early
 from ingest_assets.defs.graph import STEPS, Step
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.scan import ScanReport
-from ingest_assets.model.errors import ConfigError
 
 
 def run_command(last: Step, help_text: str) -> Any:
@@ -76,16 +73,7 @@ def run_command(last: Step, help_text: str) -> Any:
 
 def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool) -> int:
     """Scan, run, report; gives the exit code."""
-    _ = home.stages  # settings that contradict each other are refused before anything is touched
-    refuse_early(home, stages, StageRunConfig(**config))
-    if folder is not None:
-        home.watch(folder)
-    if not home.sources() and not home.queue.find(Filter(), limit=1):
-        raise ConfigError(
-            f"No folder is watched by {home.layout.home} and nothing is queued; give a folder with --input "
-            "or [sources] in ingest.toml, or a list with `ingest queue import`."
-        )
-    scan = home.scan()
+    scan = take_in(home, folder, stages, StageRunConfig(**config))
     report = run_batches(home, stages, config, reason="cli", progress=progress_mode(as_json))
     result = result_object(home, scan, report)
     if as_json:

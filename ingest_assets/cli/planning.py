@@ -15,6 +15,8 @@ from ingest_assets.defs.forecast import BatchForecast, forecast
 from ingest_assets.defs.graph import GRAPH, STEPS, Step, stages_between
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.intake.inbox import Filter
+from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import ConfigError
 
 _BATCHES_SHOWN = 20
@@ -38,6 +40,20 @@ def chosen_stages(first: Step, until: Step) -> list[str]:
     return stages_between(first, until)
 
 
+def take_in(home: Home, folder: Path | None, stages: Sequence[str], config: StageRunConfig) -> ScanReport:
+    """What a run does before its first stage; what it would be refused for is refused before all else."""
+    _ = home.stages  # settings that contradict each other
+    refuse_early(home, stages, config)
+    if folder is not None:
+        home.watch(folder)
+    if not home.sources() and not home.queue.find(Filter(), limit=1):
+        raise ConfigError(
+            f"No folder is watched by {home.layout.home} and nothing is queued; give a folder with --input "
+            "or [sources] in ingest.toml, or a list with `ingest queue import`."
+        )
+    return home.scan()
+
+
 def show_plan(
     path: Path | None, folder: Path | None, stages: Sequence[str], config: dict[str, Any], as_json: bool
 ) -> None:
@@ -54,12 +70,8 @@ def plan_object(
     home: Home, folder: Path | None, stages: Sequence[str], config: StageRunConfig
 ) -> dict[str, Any]:
     """The plan as one object. What a run does to the ledger first is really done, to the copy of it."""
-    _ = home.stages
-    refuse_early(home, stages, config)
     known = home.ledger.batches()
-    if folder is not None:
-        home.watch(folder)
-    scan = home.scan()
+    scan = take_in(home, folder, stages, config)
     now = time.time()
     found = [forecast(home, batch, stages, config, now) for batch in home.ledger.batches()]
     estimates = _estimates(home, stages, config, found)

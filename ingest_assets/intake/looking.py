@@ -47,6 +47,7 @@ def _copy_sqlite(path: Path, copy: Path) -> bool:
     """False where there is no file."""
     if not path.is_file():
         return False
+    path = path.resolve()  # the log lies beside the file itself
     if not any(_is_copied_whole(path, copy) for _ in range(_TRIES)):
         _copy_while_written(path, copy)
     return True
@@ -102,7 +103,7 @@ def _copy_while_written(path: Path, copy: Path) -> None:
     """Others write so much that no plain copy is whole: read as they do, with the files they have made."""
     for old in (copy, _wal(copy)):
         old.unlink(missing_ok=True)
-    source = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    source = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
     target = sqlite3.connect(copy)
     try:
         source.backup(target)

@@ -89,8 +89,9 @@ def killed(home: Path, _stack: ExitStack) -> None:
 
 
 def version_1(home: Path, _stack: ExitStack) -> None:
-    """The ledger is that of an older release."""
+    """The ledger is that of an older release, and knows a folder of the settings."""
     write_old_ledger(home / "state" / "ledger.sqlite", 1)
+    (home / "ingest.toml").write_text(f'{SETTINGS}[sources.docs]\npath = "/docs"\n')
 
 
 def version_2(home: Path, _stack: ExitStack) -> None:
@@ -109,6 +110,13 @@ def empty(home: Path, _stack: ExitStack) -> None:
     home.mkdir()
 
 
+# What says that there is no such document, or nothing to take in.
+REFUSED = {
+    "version_1": ("inspect",),
+    "version_2": ("inspect",),
+    "without_ledger": ("inspect", "all", "plan"),
+    "empty": ("inspect", "all", "plan"),
+}
 STATES = [quiet, written, killed, version_1, version_2, without_ledger, empty]
 
 
@@ -120,8 +128,8 @@ def test_looking_changes_nothing(command: Command, site: Site, state: Callable[[
         before = photo(command.home)
 
         for look in LOOKS:
-            is_unknown = look[0] == "inspect" and state not in (quiet, written, killed)
-            command(*look, check=2 if is_unknown else 0)
+            is_refused = look[0] in REFUSED.get(state.__name__, ())
+            command(*look, check=2 if is_refused else 0)
             assert photo(command.home) == before, look
 
     assert site.visits == []

@@ -136,6 +136,17 @@ def test_this_process_has_it_open_too(path: Path) -> None:
     assert names(Ledger(path)) == names(ledger) == ["docs", "last", "more"]
 
 
+def test_it_is_a_link(path: Path, tmp_path: Path) -> None:
+    """The log lies beside the file itself."""
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(path)
+    ledger = Ledger(path)
+    ledger.put_source(Source("more", Path("/more")), 2.0)
+
+    assert names(look_at(link)) == ["docs", "more"]
+    ledger.close()
+
+
 def test_there_is_none(tmp_path: Path) -> None:
     """Then it is empty, and none is made."""
     assert look_at(tmp_path / "state" / "ledger.sqlite").documents() == []
