@@ -1,0 +1,39 @@
+"""An interrupt while artifacts are on their way."""
+
+import os
+import signal
+
+import pytest
+
+from ingest_assets.intake.artifacts import NewArtifact
+from ingest_tests.intake.acquire.conftest import Intake
+from ingest_tests.intake.fetch.site import Site, Visit
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupt_returns_only_when_what_is_under_way_was_given_back(
+    intake: Intake, site: Site, workers: int
+) -> None:
+    """Whoever ends the process next must not leave leases behind; pieces may be far apart."""
+
+    def dawdle(visit: Visit) -> None:
+        visit.begin(200, content_length=1000)
+        visit.send(b"x")
+        if visit.path == "/first.md":
+            visit.is_over.wait(0.5)
+            os.kill(os.getpid(), signal.SIGINT)
+        while not visit.is_over.wait(1.0):
+            visit.send(b"x")
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # that of polars lets waits go on
+    intake.queue_options = {"max_workers": workers}
+    first = NewArtifact(artifact_id="first", url=site.page("/first.md", dawdle))
+    intake.queue.enqueue([first], intake.now)
+    batch = intake.add("second", url=site.page("/second.md", dawdle))
+
+    with pytest.raises(KeyboardInterrupt):
+        intake.run(batch)
+
+    assert len(site.visits) == workers
+    ended = [(intake[name].state, intake[name].attempts) for name in ("first", "second")]
+    assert ended == [("queued", 0)] * 2
