@@ -5,10 +5,12 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from sqlalchemy.exc import IntegrityError
 
 from ingest_assets.config import PoolSettings
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.locks import FileLock
 
 _NO_CAPTURE = {
     "module": "dagster.core.storage.noop_compute_log_manager",
@@ -35,7 +37,14 @@ def open_instance(layout: Layout, *, captures_output: bool = True) -> dg.Dagster
     _write_instance_file(layout)
     os.environ.update(environment(layout))
     changes = {} if captures_output else {"compute_logs": _NO_CAPTURE}
-    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(layout.state), overrides=changes))
+    ref = InstanceRef.from_dir(str(layout.state), overrides=changes)
+    # Two that make Dagster's SQLite files at the same time leave them with two versions, for good.
+    lock = FileLock(layout.instance_lock)
+    lock.acquire()
+    try:
+        return dg.DagsterInstance.from_ref(ref)
+    finally:
+        lock.release()
 
 
 def _write_instance_file(layout: Layout) -> None:
@@ -59,9 +68,13 @@ def shipped_instance_file() -> Path:
 
 def apply_pools(instance: dg.DagsterInstance, pools: PoolSettings) -> dict[str, int]:
     """Put the settings' pool limits in place; gives what was changed."""
-    current = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
+    storage = instance.event_log_storage
+    current = {info.name: info.limit for info in storage.get_pool_limits()}
     wanted = pools.model_dump()
     changed = {name: limit for name, limit in wanted.items() if current.get(name) != limit}
     for name, limit in changed.items():
-        instance.event_log_storage.set_concurrency_slots(name, limit)
+        try:
+            storage.set_concurrency_slots(name, limit)
+        except IntegrityError:  # another process added the pool at this moment; now it is there to be changed
+            storage.set_concurrency_slots(name, limit)
     return changed

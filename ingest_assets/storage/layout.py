@@ -44,6 +44,10 @@ class Layout:
         return self.state / "dagster.yaml"
 
     @property
+    def instance_lock(self) -> Path:
+        return self.state / "instance.lock"
+
+    @property
     def up_lock(self) -> Path:
         return self.state / "up.lock"
 

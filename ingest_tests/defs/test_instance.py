@@ -1,5 +1,8 @@
 """The Dagster instance of a home."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import dagster as dg
 
 from ingest_assets.config import PoolSettings
@@ -43,3 +46,25 @@ def test_pool_limits_follow_the_settings(instance: dg.DagsterInstance):
     assert (again, raised) == ({}, {"doctags": 3})
     limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
     assert limits["doctags"] == 3
+
+
+def test_commands_that_begin_at_the_same_time_on_a_new_home_agree_on_it(home: Home):
+    """Dagster makes its files without looking whether somebody else does, and looks before it adds a pool."""
+    together = threading.Barrier(4)
+
+    def apply(_: int) -> dict[str, int]:
+        together.wait()
+        with open_instance(home.layout) as instance:
+            together.wait(timeout=60)
+            return apply_pools(instance, PoolSettings())
+
+    with ThreadPoolExecutor(together.parties) as threads:
+        list(threads.map(apply, range(together.parties)))
+
+    with open_instance(home.layout) as instance:
+        storage = instance.event_log_storage
+        slots = {
+            pool.name: storage.get_concurrency_info(pool.name).slot_count
+            for pool in storage.get_pool_limits()
+        }
+    assert slots == PoolSettings().model_dump()
