@@ -9,6 +9,7 @@ from ingest_assets.cli import flags
 from ingest_assets.cli.output import print_json, say
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
+from ingest_assets.intake.artifacts import Artifact
 from ingest_assets.intake.ledger import Document
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.storage.tables import Table
@@ -40,12 +41,23 @@ def find(home: Home, wanted: str) -> Document:
     ending = [document for document in home.ledger.documents() if document.doc_id.endswith(wanted)]
     if len(ending) == 1:
         return ending[0]
+    if not ending and (artifact := home.queue.get(wanted)) is not None:
+        raise ConfigError(_no_document(artifact))
     if not ending:
         raise ConfigError(
             f"No document {wanted!r} in {home.layout.home}; `ingest status --documents` lists them."
         )
     first = ", ".join(document.doc_id for document in ending[:5])
     raise ConfigError(f"{len(ending)} documents end in {wanted!r}: {first}; give more of the id.")
+
+
+def _no_document(artifact: Artifact) -> str:
+    """Why a queued artifact is no document."""
+    if artifact.duplicate_of is not None:
+        other = artifact.duplicate_of
+        return f"{artifact.artifact_id} was skipped, as its bytes are those of {other}; inspect that one."
+    why = f": {artifact.last_error.message}" if artifact.last_error else ""
+    return f"{artifact.artifact_id} is {artifact.state.replace('_', ' ')}{why or '; it is not acquired yet.'}"
 
 
 def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any]:

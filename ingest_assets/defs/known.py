@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ingest_assets.intake.artifacts import Artifact, Failure
 from ingest_assets.intake.ledger import Document
+from ingest_assets.model.identity import canonical_json
 from ingest_assets.stages.documents import AcquiredFile, KnownFile, LostArtifact
 
 
@@ -36,6 +37,7 @@ def acquired_file(document: Document, artifact: Artifact, path: Path) -> Acquire
         host=artifact.host or None,
         etag=artifact.etag,
         last_modified=artifact.last_modified,
+        meta=canonical_json(artifact.meta) if artifact.meta else None,
     )
 
 

@@ -50,7 +50,7 @@ DOCUMENTS = TableSpec(
             _text("content_hash"),
             _text("mime"),
             pa.field("size_bytes", pa.int64(), nullable=False),
-            *(_text(name, nullable=True) for name in ("resolver", "host", "etag", "last_modified")),
+            *(_text(name, nullable=True) for name in ("resolver", "host", "etag", "last_modified", "meta")),
         ]
     ),
     descriptions={
@@ -67,6 +67,7 @@ DOCUMENTS = TableSpec(
         "host": "Host it was fetched from",
         "etag": "What its server calls this version",
         "last_modified": "When it last changed, as its server says",
+        "meta": "What it was queued with, as JSON",
     },
     dictionary=("batch", "source", "mime", "resolver", "host"),
 )

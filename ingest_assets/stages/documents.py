@@ -18,7 +18,7 @@ HEAD_BYTES = 8192
 
 
 _GIVEN = ("doc_id", "batch", "seq", "source", "content_hash", "size_bytes")
-_OF_THE_QUEUE = ("resolver", "host", "etag", "last_modified")
+_OF_THE_QUEUE = ("resolver", "host", "etag", "last_modified", "meta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class AcquiredFile:
     host: str | None
     etag: str | None
     last_modified: str | None
+    meta: str | None
 
     def candidate(self) -> Candidate:
         """What the stage could work on; all it will write is known already."""

@@ -1,5 +1,6 @@
 """The sensor, the schedule and the runs over what is queued, on a real instance and ledger."""
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import dagster as dg
 import polars as pl
 import pytest
 
+from ingest_assets.cli.inspecting import find
 from ingest_assets.cli.runs import run_batches
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.graph import stages_between
@@ -16,6 +18,7 @@ from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.housekeeping import tidy
 from ingest_assets.intake.artifacts import NewArtifact
 from ingest_assets.intake.inbox import Filter
+from ingest_assets.model.errors import ConfigError
 from ingest_tests.defs.test_automation import _look, _night
 from ingest_tests.intake.fetch.site import Site
 
@@ -101,12 +104,14 @@ def test_documents_say_where_they_came_from_and_what_they_are(home: Home, site: 
     url = site.page(
         "/notes/a.md", lambda v: v.reply(200, b"# A\n", etag='"1"', content_type="text/x-unknown")
     )
-    queue(home, a=url)
+    listed = NewArtifact(artifact_id="a", url=url, meta={"licence": "CC0", "année": 2024})
+    home.queue.enqueue([listed], time.time())
     home.scan()
 
     run_batches(home, DOCUMENTS, {}, reason="test")
 
     row = rows(home)["a"]
+    assert json.loads(row["meta"]) == {"licence": "CC0", "année": 2024}
     assert Path(row["path"]).read_bytes() == b"# A\n"
     assert (row["uri"], row["host"], row["resolver"], row["source"]) == (url, "127.0.0.1", "http", "queue")
     assert (row["etag"], row["mime"], row["size_bytes"]) == ('"1"', "text/markdown", 4)
@@ -207,3 +212,23 @@ def test_acquired_documents_are_looked_at_again_when_they_are_old(
     assert len(again.run_requests) == 1
     assert home.queue.get("a").state == "queued"
     assert pl.Series(list(rows(home))).to_list() == ["a"], "it stays until it is known what became of it"
+
+
+def test_inspecting_what_is_no_document_says_why(home: Home, site: Site):
+    """Skipped as a repeat, given up, or not acquired yet."""
+    queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n")))
+    queue(home, same=site.page("/b.md", lambda v: v.reply(200, b"# A\n")))
+    queue(home, gone=site.page("/c.md", lambda v: v.reply(404)))
+    home.scan()
+    run_batches(home, DOCUMENTS, {}, reason="test")
+    queue(home, later="https://example.org/later.pdf")
+
+    said = {}
+    for name in ("same", "gone", "later"):
+        with pytest.raises(ConfigError) as refused:
+            find(home, name)
+        said[name] = str(refused.value)
+
+    assert said["same"] == "same was skipped, as its bytes are those of a; inspect that one."
+    assert said["gone"].startswith("gone is error: ")
+    assert said["later"] == "later is queued; it is not acquired yet."

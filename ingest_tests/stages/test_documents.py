@@ -47,6 +47,7 @@ def test_a_file_becomes_a_row_that_says_where_and_what_it_is(tmp_path: Path) -> 
             "host": None,
             "etag": None,
             "last_modified": None,
+            "meta": None,
         }
     ]
 
