@@ -36,13 +36,15 @@ def inspect(
 def find(home: Home, wanted: str) -> Document:
     """The document with that id, or the only one whose id ends so."""
     exact = home.ledger.document(wanted)
+    if exact is None or exact.is_deleted():
+        artifact = home.queue.get(wanted)
+        if artifact is not None:
+            raise ConfigError(_no_document(artifact))
     if exact is not None:
         return exact
     ending = [document for document in home.ledger.documents() if document.doc_id.endswith(wanted)]
     if len(ending) == 1:
         return ending[0]
-    if not ending and (artifact := home.queue.get(wanted)) is not None:
-        raise ConfigError(_no_document(artifact))
     if not ending:
         raise ConfigError(
             f"No document {wanted!r} in {home.layout.home}; `ingest status --documents` lists them."
