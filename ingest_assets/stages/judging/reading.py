@@ -1,0 +1,157 @@
+"""What is judged: a document's body in reading order, as the chunker sees it, and what its rows say."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+HEADINGS = frozenset({"title", "section_header", "field_heading"})
+FORM_LABELS = frozenset(
+    {"field_key", "field_value", "field_hint", "checkbox_selected", "checkbox_unselected"}
+)
+TABLE_ROW = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, heading, list item or row of a table; inline pieces of a paragraph are one block."""
+
+    text: str
+    label: str = "text"  # Docling's label
+    links: tuple[str, ...] = ()  # the texts inside links
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One document as it is judged."""
+
+    blocks: tuple[Block, ...]
+    tables: int = 0
+    title: str | None = None
+    pages: int = 0
+    mime: str = ""
+    uri: str = ""
+    source: str = ""
+    size_bytes: int = 0
+    last_modified: str | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """The body, one block a line."""
+        return "\n".join(block.text for block in self.blocks)
+
+    @cached_property
+    def chars(self) -> int:
+        """Characters that are not whitespace, as the doctags row counts them."""
+        return len("".join(self.text.split()))
+
+    @cached_property
+    def headings(self) -> tuple[str, ...]:
+        return tuple(block.text for block in self.blocks if block.label in HEADINGS and block.text.strip())
+
+    @cached_property
+    def links(self) -> tuple[str, ...]:
+        """The texts inside links."""
+        return tuple(link for block in self.blocks for link in block.links)
+
+    @property
+    def is_web_page(self) -> bool:
+        return self.mime in ("text/html", "application/xhtml+xml")
+
+    @cached_property
+    def list_items(self) -> int:
+        return sum(block.label == "list_item" for block in self.blocks)
+
+    @cached_property
+    def forms(self) -> int:
+        """Keys, values and boxes of forms."""
+        return sum(block.label in FORM_LABELS for block in self.blocks)
+
+
+def read_rows(doctags: Mapping[str, Any], documents: Mapping[str, Any]) -> Reading:
+    """A document from its row of doctags and its row of documents."""
+    content = json.loads(doctags["document"])
+    return Reading(
+        blocks=tuple(blocks_of(content)),
+        tables=len(content.get("tables", ())),
+        title=doctags["title"],
+        pages=doctags["pages"],
+        mime=documents["mime"],
+        uri=documents["uri"],
+        source=documents["source"],
+        size_bytes=documents["size_bytes"],
+        last_modified=documents["last_modified"],
+    )
+
+
+def blocks_of(document: Mapping[str, Any]) -> Iterator[Block]:
+    """The blocks of a Docling document's JSON: neither headers and footers nor text inside pictures."""
+    pending: list[dict[str, Any]] = []
+    inline: str | None = None
+    label = ""
+    for item, paragraph, paragraph_label in _walk(document):
+        if pending and paragraph != inline:
+            yield _joined(pending, label)
+            pending = []
+        inline, label = paragraph, paragraph_label or item.get("label", "text")
+        if "table_cells" in item.get("data", ()):
+            yield from _table_rows(item["data"]["table_cells"])
+        elif paragraph is not None:
+            pending.append(item)
+        elif item.get("text"):
+            yield _joined([item], label)
+    if pending:
+        yield _joined(pending, label)
+
+
+def _joined(items: list[dict[str, Any]], label: str) -> Block:
+    """One block of a paragraph's pieces."""
+    links = tuple(item["text"] for item in items if item.get("hyperlink") and item.get("text"))
+    return Block(" ".join(item.get("text") or "" for item in items), label, links)
+
+
+def _table_rows(cells: list[dict[str, Any]]) -> Iterator[Block]:
+    """One block a row; a rich cell's content follows as items of its own."""
+    rows: dict[int, list[str]] = {}
+    for cell in cells:
+        if cell.get("text") and "ref" not in cell:
+            rows.setdefault(cell.get("start_row_offset_idx", 0), []).append(cell["text"])
+    return (Block("\t".join(texts), TABLE_ROW) for texts in rows.values())
+
+
+def _walk(document: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str | None, str | None]]:
+    """Items of the body in reading order, each with the inline group it is a piece of and that one's label.
+
+    The same items as Docling's `iterate_items` gives, without building its document.
+    """
+    waiting: list[tuple[dict[str, Any], str | None, str | None]] = [(document["body"], None, None)]
+    seen: set[str] = set()
+    while waiting:
+        item, paragraph, label = waiting.pop()
+        kind = item.get("self_ref", "").split("/")[1:2]
+        if kind not in (["body"], ["groups"]) and item.get("content_layer", "body") == "body":
+            yield item, paragraph, label
+        if item.get("label") == "inline":
+            paragraph = item["self_ref"]
+            label = _parent_label(document, item)
+        allowed = {ref["$ref"] for ref in item.get("captions", ())} if kind == ["pictures"] else None
+        children = []
+        for reference in item.get("children", ()):
+            at = reference["$ref"]
+            if at not in seen and (allowed is None or at in allowed):
+                seen.add(at)
+                children.append((_resolved(document, at), paragraph, label))
+        waiting += reversed(children)
+
+
+def _parent_label(document: Mapping[str, Any], group: dict[str, Any]) -> str | None:
+    """A list item or heading with inline pieces has no text itself: the pieces are what it says."""
+    at = group.get("parent", {}).get("$ref", "")
+    return _resolved(document, at).get("label") if at.startswith("#/texts/") else None
+
+
+def _resolved(document: Mapping[str, Any], reference: str) -> dict[str, Any]:
+    _, collection, number = reference.split("/")
+    item: dict[str, Any] = document[collection][int(number)]
+    return item
