@@ -101,7 +101,7 @@ class Acquirer:
         self._has_room.set()
 
     def _start(self, batch: str, number: int) -> threading.Event:
-        """A thread, by its end. Before Python 3.13 a join that a signal interrupts takes a thread for ended."""
+        """A thread, by its end. Before Python 3.13 an interrupted join takes a thread for ended."""
         end = threading.Event()
         name = f"ingest-acquire-{number}"
         threading.Thread(target=self._work, args=(batch, end), name=name, daemon=True).start()
