@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ingest_assets.cli.interrupts import PRESSES
 from ingest_assets.cli.queue_state import Waiting, first_waiting, read_waiting, utc
 from ingest_assets.cli.runs import RunReport, StageTotals, run_batches
-from ingest_assets.defs.completeness import batch_states, has_work
+from ingest_assets.defs.completeness import batch_states, is_batch_complete
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.intake.artifacts import Artifact
@@ -72,12 +72,18 @@ class Drain:
         """
         before, self._revisions = self._revisions, self.home.ledger.batches()
         changed = [(key, at) for key, at in self._revisions.items() if before.get(key) != at]
-        found = {key for key, at in changed if self._is_queued(key) and has_work(self.home, key, at, now)}
+        found = {key for key, at in changed if self._is_queued(key) and self._has_work(key, at, now)}
         return (found | set(self.home.queue.due_batches(now))) - set(self.report.broken)
 
     def _is_queued(self, batch: str) -> bool:
         """True for a batch of artifacts; those of folders are for `ingest all`."""
         return bool(self.home.queue.find(Filter(batch=batch), limit=1))
+
+    def _has_work(self, batch: str, revision: int, now: float) -> bool:
+        """True when a document is to be run or removed now; tables for nothing can wait."""
+        if is_batch_complete(self.home, batch, revision):
+            return False
+        return any(state.run or state.removed for state in batch_states(self.home, batch, due_at=now))
 
     def _left_by_others(self, now: float) -> set[str]:
         """Batches to which another process brought documents after ours were planned; it may be gone by now.
