@@ -6,6 +6,7 @@ from ingest_tests.bench import (
     artifact_queue,
     dying_workers,
     idle_coordinator,
+    queue_import,
     schedule_order,
     sensor_tick,
     skipped_items,
@@ -22,6 +23,7 @@ _MODULES = (
     dying_workers,
     schedule_order,
     artifact_queue,
+    queue_import,
     sensor_tick,
 )
 
