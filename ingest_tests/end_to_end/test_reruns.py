@@ -59,7 +59,7 @@ def test_deleting_a_file_removes_its_rows_from_every_table(ingest: Command, note
 
     result = ingest.json("all")
 
-    assert waiting["deleted_waiting_for_a_run"] == 0  # status does not scan; the run below does
+    assert waiting["deleted_waiting_for_a_run"] == 1
     assert result["scan"]["deleted"] == 1
     assert _done(result) == dict.fromkeys(STAGES, 0)
     for asset in ("documents", "doctags", "chunks", "embeddings/dense", "embeddings/lexical"):
