@@ -8,6 +8,7 @@ import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.queue_state import queue_line, queue_object
 from ingest_assets.cli.summary import (
     corpus_numbers,
     failure_lines,
@@ -19,6 +20,7 @@ from ingest_assets.cli.summary import (
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
+from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Document
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.runner import read_manifest
@@ -60,6 +62,7 @@ def status_object(home: Home) -> dict[str, Any]:
         **corpus_numbers(home),
         "failures": failures(home),
         "problems": _problems(home, found),
+        **({"queue": queue_object(home)} if home.queue.find(Filter(), limit=1) else {}),
     }
 
 
@@ -139,6 +142,8 @@ def _print(result: dict[str, Any]) -> None:
     )
     for line in _waiting_lines(result):
         say(line)
+    if "queue" in result:
+        say(queue_line(result["queue"]))
     rows = [
         [b["batch"], b["documents"], "yes" if b["complete"] else "no", b["to_run"]] for b in result["batches"]
     ]

@@ -28,7 +28,7 @@ def build_definitions(home: HomeResource | None = None, *, progress: str = "log"
         executor=dg.in_process_executor,
         resources={
             "home": home,
-            "acquirer": ArtifactAcquirer(home=home),
+            "acquirer": ArtifactAcquirer(home=home, progress=progress),
             "io_manager": ParquetTables(home=home),
             "runner": StageRunner(home=home, progress=progress),
         },

@@ -24,6 +24,7 @@ from ingest_assets.model.options import QueueOptions
 # What becomes possible within so many seconds is waited for, in place of another run.
 PATIENCE_S = 5.0
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0
+_SHOW_S = 10.0
 
 
 class Getter(Protocol):
@@ -66,11 +67,12 @@ class Acquirer:
         max_seconds: float,
         grace_s: float = 0.0,
         tell: Callable[[str], None] = lambda _line: None,
+        show: Callable[["Acquisition"], None] = lambda _so_far: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._desk, self._get, self._guard = desk, get, guard
         self._worker, self._max_seconds, self._grace_s = worker, max_seconds, grace_s
-        self._tell, self._clock = tell, clock
+        self._tell, self._show, self._clock = tell, show, clock
         self._leases = Leases(desk.queue, desk.options, guard, clock)
         self._report = Acquisition()
         self._lock, self._door, self._has_room = threading.Lock(), threading.Lock(), threading.Event()
@@ -85,10 +87,12 @@ class Acquirer:
                 for number in range(min(self._desk.options.max_workers, due)):
                     ends.append(self._start(batch, number))
                 for end in ends:
-                    end.wait()
+                    while not end.wait(_SHOW_S):
+                        self._show(self._report)
             except BaseException:
                 self.stop()
                 self._wait_for(ends)
+                self._leases.give_back()
                 raise
         if self._broken is not None:
             raise self._broken
@@ -108,7 +112,7 @@ class Acquirer:
         return end
 
     def _wait_for(self, ends: Sequence[threading.Event]) -> None:
-        """They stop at the next piece they receive; what stays silent is left to its lease's end."""
+        """They stop at the next piece they receive, or at the latest when the grace is over."""
         until_s = time.monotonic() + self._grace_s
         for end in ends:
             end.wait(max(0.0, until_s - time.monotonic()))

@@ -101,7 +101,8 @@ class NewArtifact(BaseModel):
     @property
     def host(self) -> str:
         """What the cap per host counts; nothing for a file."""
-        return "" if self.url is None else (urlsplit(self.url).hostname or "").rstrip(".")
+        host = "" if self.url is None else (urlsplit(self.url).hostname or "").rstrip(".")
+        return host if host.isascii() else checked_url(self.url or "").raw_host.decode("ascii").rstrip(".")
 
     def as_row(self, now: float) -> dict[str, Any]:
         """The row of a new artifact."""

@@ -62,6 +62,11 @@ class Leases:
         """Wait, and say whether a stop cut it short."""
         return self._stopping.wait(seconds)
 
+    def give_back(self) -> None:
+        """Let go of what is held still: whoever hangs there finds its lease lost, should it ever go on."""
+        for token in list(self._held):
+            self._queue.release(token, self._clock())
+
     @contextlib.contextmanager
     def holding(self, lease: Lease) -> Iterator[Callable[[int], None]]:
         """Keep a lease alive for the length of a block; the block calls what it is given for every piece."""

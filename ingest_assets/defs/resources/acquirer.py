@@ -9,6 +9,7 @@ import dagster as dg
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.orphans import settle_leases, worker_name
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.resources.runner import to_standard_error
 from ingest_assets.defs.telemetry import export_once
 from ingest_assets.intake.acquire import Acquirer, Acquisition, Desk
 from ingest_assets.intake.catalogue import Catalogue
@@ -29,6 +30,7 @@ class ArtifactAcquirer(dg.ConfigurableResource):
     runs may share the work of one batch."""
 
     home: HomeResource
+    progress: str = "log"
 
     def run(self, context: dg.AssetExecutionContext) -> dict[str, Any]:
         """Acquire what is due; gives what the materialisation says of it."""
@@ -38,10 +40,13 @@ class ArtifactAcquirer(dg.ConfigurableResource):
         waiting = home.awaited(batch)
         if not waiting:
             return {}
-        context.log.info(f"documents: {len(waiting)} artifacts of this batch are still to be acquired.")
-        found = acquirer(home, tell=context.log.info).run(batch)
+        say = context.log.info if self.progress == "log" else to_standard_error
+        say(f"documents: {len(waiting)} artifacts of this batch are still to be acquired.")
+        found = acquirer(
+            home, tell=context.log.info, show=lambda so_far: say(f"documents: {as_line(so_far)} so far.")
+        ).run(batch)
         left = len(home.awaited(batch))
-        context.log.info(f"documents: {as_line(found)}; {left} are left for later.")
+        say(f"documents: {as_line(found)}; {left} are left for later.")
         return {
             **{f"acquired_{state.replace(' ', '_')}": count for state, count in sorted(found.ended.items())},
             "acquired_bytes": found.size_bytes,

@@ -86,11 +86,12 @@ class StageRunner(dg.ConfigurableResource):
     def _progress(self, options: StageOptions, context: dg.AssetExecutionContext) -> Progress:
         if self.progress == "bar":
             return BarProgress()
-        say = _to_standard_error if self.progress == "lines" else context.log.info
+        say = to_standard_error if self.progress == "lines" else context.log.info
         return LogProgress(say, options.diagnostics_interval_s)
 
 
-def _to_standard_error(line: str) -> None:
+def to_standard_error(line: str) -> None:
+    """For commands, where a person or a log waits."""
     sys.stderr.write(line + "\n")
 
 

@@ -40,6 +40,7 @@ class Intake:
     queue_options: dict[str, Any] = field(default_factory=dict)
     network: Network | None = None
     meter: Meter | None = None
+    grace_s: float = 5.0
     now: float = NOW
     lines: list[str] = field(default_factory=list)
 
@@ -88,7 +89,7 @@ class Intake:
             lambda call: caught(call)[1],
             "worker",
             max_seconds=60,
-            grace_s=5,
+            grace_s=self.grace_s,
             tell=self.lines.append,
             clock=clock or (lambda: self.now),
         )

@@ -37,3 +37,23 @@ def test_an_interrupt_returns_only_when_what_is_under_way_was_given_back(
     assert len(site.visits) == workers
     ended = [(intake[name].state, intake[name].attempts) for name in ("first", "second")]
     assert ended == [("queued", 0)] * 2
+
+
+def test_a_server_that_says_nothing_does_not_keep_the_lease_of_an_interrupted_run(
+    intake: Intake, site: Site
+) -> None:
+    """After the grace the artifact is free, though the thread still waits for a first byte."""
+
+    def silent(visit: Visit) -> None:
+        visit.is_over.wait(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+        visit.is_over.wait(20)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    intake.grace_s = 0.5
+    batch = intake.add("a", url=site.page("/a.md", silent))
+
+    with pytest.raises(KeyboardInterrupt):
+        intake.run(batch)
+
+    assert (intake["a"].state, intake["a"].attempts, intake["a"].leased_by) == ("queued", 0, None)

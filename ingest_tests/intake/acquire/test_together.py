@@ -56,8 +56,8 @@ def test_four_processes_never_ask_one_host_for_more_than_three_documents_at_a_ti
     intake_on_each: Intake, ledger_is_at: Path | str, site: Site
 ) -> None:
     """And they do ask for three most of the time; each document is fetched once."""
-    crowd = Crowd(0.25)
-    batch = queued(intake_on_each, site, crowd, 60)
+    crowd = Crowd(0.4)
+    batch = queued(intake_on_each, site, crowd, 45)
     home = str(intake_on_each.layout.home)
     line = [sys.executable, "-m", WORKER, str(ledger_is_at), home, batch, "3"]
     workers = [
@@ -70,11 +70,11 @@ def test_four_processes_never_ask_one_host_for_more_than_three_documents_at_a_ti
 
     busy = {number: spent for number, spent in crowd.times.items() if number}
     assert set(crowd.served.values()) == {1}
-    assert len(crowd.served) == 60
-    assert sum(map(int, ends)) == 60
+    assert len(crowd.served) == 45
+    assert sum(map(int, ends)) == 45
     assert max(busy) == 3
     assert busy[3] > 0.5 * sum(busy.values())
-    assert intake_on_each.queue.stats(time.time()).states["done"] == 60
+    assert intake_on_each.queue.stats(time.time()).states["done"] == 45
 
 
 def _started(workers: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]:

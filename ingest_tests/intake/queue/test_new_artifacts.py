@@ -108,3 +108,12 @@ def test_the_defaults_are_those_of_the_design() -> None:
         "refresh_days": 0,
         "quotas": {},
     }
+
+
+def test_a_host_is_one_lane_however_it_is_spelled() -> None:
+    """An international name and its form on the wire are the same server."""
+    hosts = {
+        NewArtifact(url=url).host for url in ("https://bücher.example/a", "https://xn--bcher-kva.example/b")
+    }
+
+    assert hosts == {"xn--bcher-kva.example"}
