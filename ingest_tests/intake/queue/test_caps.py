@@ -138,7 +138,7 @@ def test_any_line_is_served_in_order_within_the_caps(
 
 
 def test_the_host_of_an_address_is_the_same_however_it_is_spelt() -> None:
-    """Case, port, user and a dot at the end do not make another server."""
-    spelt = ["http://A.org/x", "https://a.ORG:8443/", "https://me@a.org./y?z"]
+    """Case, port and a dot at the end do not make another server."""
+    spelt = ["http://A.org/x", "https://a.ORG:8443/", "https://a.org./y?z"]
 
     assert {NewArtifact(artifact_id="a", url=url).host for url in spelt} == {"a.org"}
