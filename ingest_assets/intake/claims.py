@@ -28,7 +28,7 @@ class Claim:
     text_hash: str | None
     is_eligible: bool
     signature: bytes | None = None
-    bands: tuple[str, ...] = ()
+    bands: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

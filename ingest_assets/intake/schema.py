@@ -154,7 +154,7 @@ claims = sa.Table(
 bands = sa.Table(
     "bands",
     metadata,
-    sa.Column("band", sa.String(64), primary_key=True),
+    sa.Column("band", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("doc_id", sa.Text, primary_key=True),
     sa.Index("bands_by_document", "doc_id"),
 )

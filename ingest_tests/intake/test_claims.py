@@ -109,7 +109,7 @@ ALIKE = Alike(0.5, lambda a, b: len(set(a) & set(b)) / len(set(a) | set(b)))
 
 def near(seq: int, letters: str, is_eligible: bool = True) -> Claim:
     """A document whose signature is a set of letters; each letter is a band."""
-    return Claim(f"d{seq}", seq, "basis", letters, is_eligible, letters.encode(), tuple(letters))
+    return Claim(f"d{seq}", seq, "basis", letters, is_eligible, letters.encode(), tuple(letters.encode()))
 
 
 def alike_to(claims: Claims, *batches: str) -> dict[str, str | None]:
