@@ -78,7 +78,7 @@ def retry_command(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Try failed documents again now, through all stages; other failed documents stay as they are."""
-    here = open_home(home, leaves_no_trace=True)
+    here = open_home(home, makes_no_ledger=True)
     wanted = Wanted(stage, category, source, batch)
     failures = choosing.chosen(here, documents or [], wanted, takes_all=every)
     config = {"workers": workers, "retries": retries, "per_item_timeout_s": timeout_s}
@@ -106,7 +106,7 @@ def release_command(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Forget failures and run nothing: the next run of any kind tries those documents again."""
-    here = open_home(home, leaves_no_trace=True)
+    here = open_home(home, makes_no_ledger=True)
     wanted = Wanted(stage, category, source, batch)
     failures = choosing.chosen(here, documents or [], wanted, takes_all=every)
     released = release(here, failures, lambda path: warn(f"waiting for a run that holds {path}"))

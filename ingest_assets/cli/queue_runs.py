@@ -51,7 +51,7 @@ def run(
 
     Limits hold over all processes of a home, each with its own idea of them: give all of them the same."""
     _limit(home, workers, max_per_host, max_per_resolver)
-    here = open_home(home, leaves_no_trace=True)  # without a ledger nothing is queued, and none is made
+    here = open_home(home, makes_no_ledger=True)  # without a ledger nothing is queued, and none is made
     _ = here.stages
     refuse_early(here, list(GRAPH), StageRunConfig(**{}))
     report = Drain(here, warn, waits=drain, progress=progress_mode(as_json)).run()

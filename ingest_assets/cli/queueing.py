@@ -132,7 +132,7 @@ def retry_failed(
 ) -> None:
     """Queue artifacts again that ended in an error."""
     # Without a ledger nothing failed, and none is made.
-    queue = open_home(home, leaves_no_trace=True, only_looks=dry_run).queue
+    queue = open_home(home, makes_no_ledger=True, only_looks=dry_run).queue
     wanted = Filter(category=category)
     found = queue.retry_failed(time.time(), wanted, reset_attempts=reset_attempts, dry_run=dry_run)
     verb = "would be queued again" if dry_run else "are queued again"
@@ -149,7 +149,7 @@ def refresh(
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Look again at acquired artifacts: what changed is ingested anew, the rest costs one request each."""
-    queue = open_home(home, leaves_no_trace=True).queue
+    queue = open_home(home, makes_no_ledger=True).queue
     if ids:
         known = {artifact.artifact_id for artifact in queue.find(Filter(artifact_ids=ids))}
         for unknown in (given for given in ids if given not in known):

@@ -36,7 +36,7 @@ class Home:
 
     layout: Layout
     settings: Settings
-    leaves_no_trace: bool = False
+    makes_no_ledger: bool = False
     only_looks: bool = False
 
     @functools.cached_property
@@ -47,7 +47,7 @@ class Home:
             return look_at(where)
         if isinstance(where, str):
             return _on_a_server(where)
-        is_absent = self.leaves_no_trace and not where.is_file()
+        is_absent = self.makes_no_ledger and not where.is_file()
         return Ledger(None if is_absent else where)
 
     @functools.cached_property
@@ -205,13 +205,13 @@ def open_home(
     path: Path | None = None,
     *,
     settings: Settings | None = None,
-    leaves_no_trace: bool = False,
+    makes_no_ledger: bool = False,
     only_looks: bool = False,
     must_exist: bool = True,
 ) -> Home:
     """The home at a path, or the one the environment names.
 
-    `leaves_no_trace` makes no ledger where there is none. `only_looks` works on a copy of the ledger: what is
+    `makes_no_ledger` makes no ledger where there is none. `only_looks` works on a copy of the ledger: what is
     written is lost, and the home stays as it is to the byte. Settings that are given stand for those of its
     file and of the environment.
     """
@@ -222,6 +222,6 @@ def open_home(
         )
     if home.exists() and not home.is_dir():
         raise ConfigError(f"{home}: is a file, not a folder; give a home folder.")
-    if (leaves_no_trace or only_looks) and must_exist and not home.is_dir():
+    if (makes_no_ledger or only_looks) and must_exist and not home.is_dir():
         raise ConfigError(f"{home}: there is no home folder here; `ingest all --home` makes one.")
-    return Home(Layout(home), settings or read_settings(home), leaves_no_trace, only_looks)
+    return Home(Layout(home), settings or read_settings(home), makes_no_ledger, only_looks)

@@ -11,9 +11,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.schema import bands, claims
-
-_VALUES_PER_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +27,8 @@ def neighbours(connection: sa.Connection, doc_ids: Iterable[str]) -> set[str]:
     """Documents that share a band with one of these."""
     here, there = bands.alias("here"), bands.alias("there")
     pairs = sa.select(there.c.doc_id).join(here, here.c.band == there.c.band).distinct()
-    ids, found = sorted(set(doc_ids)), set[str]()
-    for start in range(0, len(ids), _VALUES_PER_QUERY):
-        some = ids[start : start + _VALUES_PER_QUERY]
+    found = set[str]()
+    for some in in_groups(sorted(set(doc_ids))):
         found |= set(connection.scalars(pairs.where(here.c.doc_id.in_(some))))
     return found
 
@@ -84,8 +82,8 @@ def _counts(connection: sa.Connection, row: Any) -> bool:
 
 
 def _read(connection: sa.Connection, doc_ids: Iterable[str]) -> list[Any]:
-    ids, found = sorted(set(doc_ids)), list[Any]()
-    for start in range(0, len(ids), _VALUES_PER_QUERY):
-        is_one = claims.c.doc_id.in_(ids[start : start + _VALUES_PER_QUERY])
+    found = list[Any]()
+    for some in in_groups(sorted(set(doc_ids))):
+        is_one = claims.c.doc_id.in_(some)
         found += connection.execute(sa.select(claims).where(is_one)).all()
     return found

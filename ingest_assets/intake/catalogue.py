@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from ingest_assets.intake.artifacts import Artifact, Ending, Failure, Lease
+from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.inbox import Filter, read_artifacts
 from ingest_assets.intake.ledger import Ledger, bump
 from ingest_assets.intake.queue import end_held
@@ -18,7 +19,6 @@ from ingest_assets.intake.schema import artifacts, documents
 from ingest_assets.model.items import Blob
 
 SOURCE = "queue"
-_HASHES_PER_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,7 @@ def settle(connection: sa.Connection, hashes: Iterable[str | None], now: float) 
 
 def _held_by_artifacts(connection: sa.Connection, hashes: list[str]) -> Iterator[str]:
     column = artifacts.c.content_hash
-    for start in range(0, len(hashes), _HASHES_PER_QUERY):
-        some = hashes[start : start + _HASHES_PER_QUERY]
+    for some in in_groups(hashes):
         yield from connection.scalars(sa.select(column).where(column.in_(some)).distinct()).all()
 
 

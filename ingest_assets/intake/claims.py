@@ -12,10 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from ingest_assets.intake.alike import Alike, neighbours, settle_alike
+from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.ledger import Ledger, bump
 from ingest_assets.intake.schema import bands, claims
-
-_VALUES_PER_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +152,5 @@ def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> lis
     return [_Row(*row) for row in connection.execute(sa.select(*_ROW).where(*conditions))]
 
 
-def _groups(values: Iterable[str | None]) -> Iterable[list[str]]:
-    known = sorted({value for value in values if value is not None})
-    return [known[start : start + _VALUES_PER_QUERY] for start in range(0, len(known), _VALUES_PER_QUERY)]
+def _groups(values: Iterable[str | None]) -> Iterator[Sequence[str]]:
+    return in_groups(sorted({value for value in values if value is not None}))

@@ -1,7 +1,7 @@
 """The ledger's database: a SQLite file in WAL mode, or PostgreSQL by URL, behind the same transactions."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ Lock = Literal["ledger", "enqueue", "lease"]
 _POSTGRES = "postgresql+psycopg"
 _SPELLINGS = {"postgres", "postgresql", _POSTGRES}
 _WAIT_FOR_WRITER_SECONDS = 60
+_VALUES_PER_QUERY = 500
 # Advisory locks are numbers that all users of a database share: the first says whose, the second what for.
 _LOCK_SPACE = 0x1A6E57
 _LOCKS: dict[Lock, int] = {"ledger": 1, "enqueue": 2, "lease": 3}
@@ -80,6 +81,12 @@ class Database:
 def _name(where: Path | str | None) -> str:
     """For messages, without a password."""
     return _postgres_url(where).render_as_string(hide_password=True) if isinstance(where, str) else str(where)
+
+
+def in_groups(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many values at a time as a query may name."""
+    for start in range(0, len(values), _VALUES_PER_QUERY):
+        yield values[start : start + _VALUES_PER_QUERY]
 
 
 def _sqlite_url(path: Path | None) -> sa.URL:

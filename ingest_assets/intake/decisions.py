@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from ingest_assets.intake.changes import Changes, Hashed, Known
+from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.ledger import Document
 from ingest_assets.intake.schema import documents
 
-_VALUES_PER_QUERY = 500
 _COLUMNS = [documents.c[name] for name in Document.__dataclass_fields__]
 
 Move = tuple[Document, Hashed]
@@ -74,12 +74,6 @@ def read_by(connection: sa.Connection, column: sa.Column[str], values: Iterable[
     for some in in_groups(sorted(set(values))):
         rows = connection.execute(sa.select(*_COLUMNS).where(column.in_(some)))
         yield from (Document(*row) for row in rows.all())
-
-
-def in_groups(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many values at a time as a query may name."""
-    for start in range(0, len(values), _VALUES_PER_QUERY):
-        yield values[start : start + _VALUES_PER_QUERY]
 
 
 def _is_fetched(row: Document | None) -> bool:

@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from ingest_assets.intake import batches
 from ingest_assets.intake.catalogue import settle
 from ingest_assets.intake.changes import Changes, Hashed, ScanLimits, find_changes
-from ingest_assets.intake.decisions import Decisions, decide, in_groups
+from ingest_assets.intake.database import in_groups
+from ingest_assets.intake.decisions import Decisions, decide
 from ingest_assets.intake.folders import Exclusions, Problem
 from ingest_assets.intake.ledger import Ledger, Source, bump, last_seq, replace_problems
 from ingest_assets.intake.schema import batches as batch_table

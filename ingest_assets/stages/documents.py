@@ -15,8 +15,6 @@ from ingest_assets.parsing.media import media_type
 from ingest_assets.stages.stage import Candidate
 
 HEAD_BYTES = 8192
-
-
 _GIVEN = ("doc_id", "batch", "seq", "source", "content_hash", "size_bytes")
 _OF_THE_QUEUE = ("resolver", "host", "etag", "last_modified", "meta")
 
@@ -40,16 +38,9 @@ class KnownFile:
 
 
 @dataclass(frozen=True, slots=True)
-class AcquiredFile:
+class AcquiredFile(KnownFile):
     """An artifact of the queue whose bytes rest at `path`, and what its server said of them."""
 
-    doc_id: str
-    batch: str
-    seq: int
-    source: str
-    path: str
-    content_hash: str
-    size_bytes: int
     uri: str
     mime: str
     resolver: str

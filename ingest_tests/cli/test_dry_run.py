@@ -3,18 +3,14 @@
 import random
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 
-from ingest_assets.defs.home import open_home
+from ingest_tests.cli.foretold import World
 from ingest_tests.conftest import Command, write_notes
 from ingest_tests.intake.fetch.site import Site, Visit
 
-STAGES = ("documents", "doctags", "chunks", "dense", "lexical")
 SETTINGS = """
 [execution]
 run_on = "inline"
@@ -24,83 +20,6 @@ politeness_delay_s = 0
 [queue]
 retry_backoff_seconds = 3600
 """
-
-
-@dataclass(frozen=True)
-class World:
-    """A home, its watched folder, and a site whose pages can be queued."""
-
-    command: Command
-    folder: Path
-    site: Site
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def queue(self, doc_id: str, **place: object) -> None:
-        ((flag, where),) = place.items()
-        self.command("queue", "enqueue", doc_id, f"--{flag}", where)
-
-    def page(self, name: str, text: str) -> str:
-        """A page that is there, and its URL."""
-        body = f"<html><body><h1>{name}</h1><p>{text}</p></body></html>".encode()
-        return self.site.page(f"/{name}", lambda visit: visit.reply(200, body, content_type="text/html"))
-
-    def rows(self) -> set[tuple[str, str]]:
-        """Which table holds rows of which document."""
-        found = set()
-        for stage in STAGES:
-            asset = stage if stage in STAGES[:3] else f"embeddings/{stage}"
-            for file in (self.command.home / "data" / asset).glob("*.parquet"):
-                found |= {(stage, doc_id) for doc_id in pl.read_parquet(file, columns=["doc_id"])["doc_id"]}
-        return found
-
-    def deleted(self) -> set[str]:
-        """What the ledger knows to be deleted; a moved document is not, under any id."""
-        documents = open_home(self.command.home, only_looks=True).ledger.documents()
-        return {document.doc_id for document in documents if document.is_deleted()}
-
-    def agree(self, *flags: object, check: int | None = 0, **environment: str) -> "Compared":
-        """Plan a run, run it, and hold the one against the other."""
-        before = self.rows()
-        planned = self.command.json("all", *flags, "--dry-run", **environment)
-        visits = len(self.site.visits)
-        ran = self.command.json("all", *flags, check=check, **environment)
-        for stage, totals in ran["stages"].items():
-            lines = [line for line in planned["stages"] if line["stage"] == stage]
-            above = STAGES[: STAGES.index(stage) if stage != "lexical" else 3]
-            failed = sum(ran["stages"][name]["failed"] for name in above if name in ran["stages"])
-            assert sum(line["run"] for line in lines) - failed == totals["scheduled"], stage
-            assert sum(line["done"] + line["failed"] for line in lines) == totals["skipped"], stage
-        assert planned["scan"] == ran["scan"]
-        assert planned["problems"] == ran["problems"]
-        assert set(planned["new_batches"]) <= {*ran["batches"]["ran"]}
-        gone = {doc_id for _, doc_id in before - self.rows()} & self.deleted()
-        assert planned["totals"]["removed"] == len(gone), gone
-        return Compared(planned, ran, len(self.site.visits) - visits)
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What was said and what was done, which agree."""
-
-    planned: dict[str, Any]
-    ran: dict[str, Any]
-    visits: int
-
-    @property
-    def totals(self) -> dict[str, int]:
-        """What was said, without zeros."""
-        return {name: count for name, count in self.planned["totals"].items() if count}
-
-    @property
-    def scheduled(self) -> dict[str, int]:
-        """What was done in each stage, without zeros."""
-        stages = self.ran["stages"].items()
-        return {stage: totals["scheduled"] for stage, totals in stages if totals["scheduled"]}
 
 
 @pytest.fixture(scope="module")

@@ -174,14 +174,14 @@ def test_a_forced_run_that_fails_says_so_and_keeps_the_old_rows(home: Home, watc
     assert home.tables("doctags").scan().collect().height == 3
 
 
-def test_looking_at_a_home_leaves_no_trace(tmp_path: Path):
+def test_looking_at_a_home_makes_no_ledger(tmp_path: Path):
     """Neither a typo nor a look may make a home."""
     with pytest.raises(ConfigError, match="there is no home folder here"):
-        open_home(tmp_path / "typo", leaves_no_trace=True)
+        open_home(tmp_path / "typo", makes_no_ledger=True)
     empty = tmp_path / "empty"
     empty.mkdir()
 
-    home = open_home(empty, leaves_no_trace=True)
+    home = open_home(empty, makes_no_ledger=True)
 
     assert home.ledger.documents() == []
     assert list(empty.iterdir()) == []

@@ -89,7 +89,7 @@ def test_a_second_ctrl_c_ends_at_once(
     assert ingest.hashes() == whole
 
 
-def test_a_held_ctrl_c_while_workers_start_leaves_no_traceback(
+def test_a_held_ctrl_c_while_workers_start_makes_no_ledgerback(
     ingest: Command, documents: Path, terminal: Terminal
 ):
     """The terminal sends the signal to every process of the job, also to those that are not up yet."""
