@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from ingest_assets.config_faults import explain
+from ingest_assets.model.admission import AdmissionOptions
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import (
     BatchLimits,
@@ -84,6 +85,7 @@ class StagesSettings(Strict):
 
     documents: StageOptions = StageOptions(policy="io", retries=1, per_item_timeout_s=600)
     doctags: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=2048, per_item_timeout_s=900)
+    admission: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=300)
     chunks: StageOptions = StageOptions(
         policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=600, schedule="sjf", max_queue=512
     )
@@ -128,7 +130,7 @@ class PoolSettings(Strict):
 
     fetch: int = Field(4, ge=1, description="Steps that acquire documents.")
     doctags: int = Field(1, ge=1, description="Steps that convert; each uses every core by itself.")
-    chunks: int = Field(1, ge=1, description="Steps that chunk; each uses every core by itself.")
+    chunks: int = Field(1, ge=1, description="Steps that judge or chunk; each uses every core by itself.")
     gpu: int = Field(1, ge=1, description="Steps that hold a model.")
 
 
@@ -139,6 +141,7 @@ class ExecutorSettings(Strict):
     all: Executor = "in_process"
     documents: Executor = "in_process"
     doctags: Executor = "in_process"
+    admission: Executor = "in_process"
     chunks: Executor = "in_process"
     embeddings: Executor = "in_process"
 
@@ -176,6 +179,7 @@ class Settings(BaseSettings):
     fetch: FetchOptions = FetchOptions()
     batches: BatchLimits = BatchLimits()
     parsing: ParsingOptions = ParsingOptions()
+    admission: AdmissionOptions = AdmissionOptions()
     chunks: ChunkOptions = ChunkOptions()
     embeddings: EmbeddingSettings = EmbeddingSettings()
     execution: ExecutionOptions = ExecutionOptions()

@@ -134,7 +134,8 @@ def print_result(result: dict[str, Any]) -> None:
     say()
     say(
         f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
-        f"{result['chunks']} chunks, {result['vectors']} vectors, {len(result['failures'])} failed; "
+        f"{result['admitted']} admitted, {result['chunks']} chunks, {result['vectors']} vectors, "
+        f"{len(result['failures'])} failed; "
         f"{result['wall_seconds']:.1f} s in all."
     )
     if "queue" in result:

@@ -67,6 +67,7 @@ def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any
     tables = {stage: _rows(home, stage, document) for stage in GRAPH}
     errors = {stage: _error(home, stage, document) for stage in GRAPH}
     doctags = tables["doctags"].drop("doctags", "document", strict=False).to_dicts()
+    judged = tables["admission"].drop("signature", strict=False).to_dicts()
     shown = tables["chunks"].head(chunks).to_dicts()
     return {
         "doc_id": document.doc_id,
@@ -76,6 +77,7 @@ def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any
         "content_hash": document.content_hash,
         "documents": next(iter(tables["documents"].to_dicts()), None),
         "doctags": doctags[0] if doctags else None,
+        "admission": judged[0] if judged else None,
         "rows": {stage: table.height for stage, table in tables.items()},
         "errors": {stage: error for stage, error in errors.items() if error},
         "chunks": shown,
@@ -95,6 +97,19 @@ def _error(home: Home, stage: str, document: Document) -> str | None:
     return f"{failure.error.code}: {failure.error.message}" if failure else None
 
 
+def _verdict(row: dict[str, Any]) -> str:
+    """What admission said, in words."""
+    if row["admitted"]:
+        why = f" ({', '.join(row['tier_reasons'])})" if row["tier_reasons"] else ""
+        return f"admitted as {row['tier']}{why}"
+    other = row["duplicate_of"] or row["near_duplicate_of"]
+    if other is not None:
+        near = "" if row["duplicate_of"] else f", similarity {row['similarity']:.2f}"
+        return f"rejected at {row['reject_mark']}: {row['reject_reason']} of {other}{near}"
+    figures = f"{row['reject_figure']:g} against {row['reject_limit']:g}"
+    return f"rejected at {row['reject_mark']}: {row['reject_reason']} ({figures})"
+
+
 def _print(result: dict[str, Any]) -> None:
     say(f"{result['doc_id']}  (batch {result['batch']}, number {result['seq']})")
     if result["deleted"]:
@@ -109,6 +124,12 @@ def _print(result: dict[str, Any]) -> None:
         say(f"  title: {row['title'] or '-'}")
         for warning in row["warnings"]:
             say(f"  warning: {warning}")
+    if (row := result["admission"]) is not None:
+        say(f"  {_verdict(row)}")
+        parts = ", ".join(f"{name} {value:g}" for name, value in row["quality_parts"].items())
+        language = f"{row['language']} ({row['language_score']:.2f})"
+        say(f"  {language}, {row['chars']} characters ({row['size_class']}), entropy {row['entropy']:g}, "
+            f"quality {row['quality']:g} ({parts})")  # fmt: skip
     say("  rows: " + ", ".join(f"{stage} {count}" for stage, count in result["rows"].items()))
     for stage, error in result["errors"].items():
         say(f"  failed in {stage}: {error}")

@@ -8,6 +8,7 @@ _VERBS = {
     "fetch": "fetch",
     "documents": "take in",
     "doctags": "convert",
+    "admission": "judge",
     "chunks": "chunk",
     "embeddings": "embed",
 }

@@ -99,9 +99,10 @@ def run_batches(
         keys = list(home.ledger.batches() if retry is None else retry)
         keys = [key for key in keys if only is None or key in only]
         instance.add_dynamic_partitions(batches.name or "", keys)
-        for batch in keys:
+        for batch, is_again in _in_turn(home, keys):
             states = batch_states(home, batch, stages, due_at=time.time())
-            if not runs_all and retry is None and all(state.is_complete() for state in states):
+            runs_anyway = (runs_all or retry is not None) and not is_again
+            if not runs_anyway and all(state.is_complete() for state in states):
                 _add_complete(batch, states, report)
                 continue
             for _ in range(_MOST_RUNS_IN_COMPANY):
@@ -130,6 +131,16 @@ def _had_company(instance: dg.DagsterInstance, batch: str, run_id: str) -> bool:
     began_at = records.pop(run_id).start_time or 0.0
     others = [record for record in records.values() if record.start_time is not None]
     return any(other.end_time is None or other.end_time >= began_at for other in others)
+
+
+def _in_turn(home: Home, keys: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Each batch once, and again when a run of another one has changed how its documents stand."""
+    seen: dict[str, int] = {}
+    while behind := [key for key in keys if home.ledger.batches().get(key, 0) > seen.get(key, -1)]:
+        for batch in behind:
+            is_again = batch in seen
+            seen[batch] = home.ledger.batches().get(batch, 0)
+            yield batch, is_again
 
 
 def _run(job: dg.JobDefinition, **arguments: Any) -> dg.ExecuteInProcessResult:

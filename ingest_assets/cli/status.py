@@ -20,6 +20,7 @@ from ingest_assets.cli.summary import (
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.verdicts import verdicts_in
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Document
 from ingest_assets.intake.scan import ScanReport
@@ -60,6 +61,7 @@ def status_object(home: Home) -> dict[str, Any]:
         "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
         "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
         **corpus_numbers(home),
+        "rejections": dict(verdicts_in(home.tables("admission")).reasons.most_common()),
         "failures": failures(home),
         "problems": _problems(home, found),
         **({"queue": queue_object(home)} if home.queue.find(Filter(), limit=1) else {}),
@@ -140,6 +142,9 @@ def _print(result: dict[str, Any]) -> None:
         f"({result['pages']} pages), {result['chunks']} chunks, {result['vectors']} dense and "
         f"{result['lexical']} lexical vectors."
     )
+    if result["rejected"]:
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in result["rejections"].items())
+        say(f"{result['admitted']} documents admitted, {result['rejected']} rejected: {reasons}.")
     for line in _waiting_lines(result):
         say(line)
     if "queue" in result:

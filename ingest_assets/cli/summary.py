@@ -8,6 +8,7 @@ import polars as pl
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.inbox import read_inbox
+from ingest_assets.defs.verdicts import verdicts_in
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import StageError
 from ingest_assets.storage.tables import Table
@@ -17,12 +18,14 @@ _FIRST = 20
 
 def corpus_numbers(home: Home) -> dict[str, int]:
     """Documents, pages, chunks and vectors over all batches, from the tables themselves."""
-    doctags = home.tables("doctags")
+    doctags, verdicts = home.tables("doctags"), verdicts_in(home.tables("admission"))
     pages = int(doctags.scan().select(pl.col("pages").sum()).collect().item() or 0) if doctags.paths else 0
     return {
         "documents": _rows(home.tables("documents")),
         "converted": _rows(doctags),
         "pages": pages,
+        "admitted": verdicts.admitted,
+        "rejected": verdicts.rejected,
         "chunks": _rows(home.tables("chunks")),
         "vectors": _rows(home.tables("dense")),
         "lexical": _rows(home.tables("lexical")),

@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from ingest_assets.defs.assets.admission import admission
 from ingest_assets.defs.assets.chunks import chunks
 from ingest_assets.defs.assets.doctags import doctags
 from ingest_assets.defs.assets.documents import documents
@@ -20,7 +21,7 @@ def build_definitions(home: HomeResource | None = None, *, progress: str = "log"
     home = home or HomeResource()
     settings = home.open().settings
     return dg.Definitions(
-        assets=[documents, doctags, chunks, dense_embeddings, lexical_embeddings],
+        assets=[documents, doctags, admission, chunks, dense_embeddings, lexical_embeddings],
         asset_checks=ALL_CHECKS,
         jobs=jobs(settings.executors),
         sensors=[folder_sensor(settings.automation)],

@@ -10,7 +10,8 @@ from typing import Literal, get_args
 import dagster as dg
 
 from ingest_assets.config import Settings
-from ingest_assets.model.schemas import CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
+from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
+from ingest_assets.stages.admission import AdmissionStage
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage
@@ -18,7 +19,7 @@ from ingest_assets.stages.embeddings import DenseStage, LexicalStage
 from ingest_assets.stages.stage import Stage
 
 # What people run by name, in this order; each step is a job of its own.
-Step = Literal["documents", "doctags", "chunks", "embeddings"]
+Step = Literal["documents", "doctags", "admission", "chunks", "embeddings"]
 STEPS: tuple[Step, ...] = get_args(Step)
 
 _PACKAGED_DIM = 384
@@ -29,13 +30,15 @@ class Node:
     """A stage's place in the graph.
 
     `reads` are the stages whose tables it reads; one that reads none works on the ledger's files. `table` is
-    known before the settings are, so vectors have the packaged model's dimension there.
+    known before the settings are, so vectors have the packaged model's dimension there. One that `weighs`
+    documents against those of other batches is given how they stand, too, by the ledger's claims.
     """
 
     step: Step
     reads: tuple[str, ...]
     table: TableSpec
     recipe: Callable[[Settings], Stage]
+    weighs: bool = False
 
     @property
     def asset_key(self) -> dg.AssetKey:
@@ -47,9 +50,16 @@ class Node:
 GRAPH: dict[str, Node] = {
     "documents": Node("documents", (), DOCUMENTS, lambda settings: DocumentsStage()),
     "doctags": Node("doctags", ("documents",), DOCTAGS, lambda settings: DoctagsStage(settings.parsing)),
+    "admission": Node(
+        "admission",
+        ("doctags", "documents"),
+        ADMISSION,
+        lambda settings: AdmissionStage(settings.admission),
+        weighs=True,
+    ),
     "chunks": Node(
         "chunks",
-        ("doctags",),
+        ("doctags", "admission"),
         CHUNKS,
         lambda settings: ChunksStage(settings.chunks, settings.embeddings.dense.model),
     ),

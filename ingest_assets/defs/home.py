@@ -11,6 +11,7 @@ from ingest_assets.config import Settings, home_folder, read_settings
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
 from ingest_assets.embedders.models import PACKAGED, model_folder
+from ingest_assets.intake.claims import Claims
 from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Ledger, Source
@@ -110,7 +111,9 @@ class Home:
         recipe, reads = self.stages[stage], GRAPH[stage].reads
         if not reads:
             return recipe.candidates(self.known_documents(batch))
-        return recipe.candidates(*(read or [self.table(above, batch) for above in reads]))
+        tables = list(read) or [self.table(above, batch) for above in reads]
+        standing = [Claims(self.ledger).of(batch)] if GRAPH[stage].weighs else []
+        return recipe.candidates(*tables, *standing)
 
     def plan(self, stage: str, batch: str, read: Sequence[Table] = ()) -> list[WorkItem]:
         """A stage's items for one batch, in row order, each with what is stored for it.

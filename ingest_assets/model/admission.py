@@ -197,6 +197,9 @@ class AdmissionOptions(BaseModel):
     max_chars: int = Field(
         100_000_000, ge=1, description="Longer texts are rejected; whitespace does not count."
     )
+    warn_rejected_share: Share = Field(
+        0.5, description="A batch of which a greater share is rejected gets a warning in the web UI."
+    )
     language: LanguageOptions = LanguageOptions()
     structure: StructureOptions = StructureOptions()
     quality: QualityOptions = QualityOptions()

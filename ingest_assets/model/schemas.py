@@ -108,6 +108,85 @@ DOCTAGS = TableSpec(
     dictionary=("parser",),
 )
 
+_REAL = [
+    pa.field(name, pa.float64(), nullable=True)
+    for name in ("reject_figure", "reject_limit", "similarity", "structural_figure", "structural_limit")
+]
+
+_QUALITY_PARTS = pa.struct(
+    [
+        pa.field(name, pa.float64(), nullable=False)
+        for name in ("clean", "letters", "running", "variety", "structure", "language")
+    ]
+)
+
+ADMISSION = TableSpec(
+    asset="admission",
+    key=("doc_id",),
+    rows_per_group=2048,
+    schema=pa.schema(
+        [
+            _text("doc_id"),
+            _text("fingerprint"),
+            pa.field("stage_trace", _STRINGS, nullable=False),
+            pa.field("admitted", pa.bool_(), nullable=False),
+            *(_text(name, nullable=True) for name in ("tier", "reject_mark", "reject_reason")),
+            *_REAL[:2],
+            *(_text(name, nullable=True) for name in ("duplicate_of", "near_duplicate_of")),
+            _REAL[2],
+            _text("structural_reason", nullable=True),
+            *_REAL[3:],
+            _text("language"),
+            *(pa.field(n, pa.float64(), nullable=False) for n in ("language_score", "entropy")),
+            *(pa.field(n, pa.int64(), nullable=False) for n in ("chars", "meaningful_chars")),
+            *(_text(name) for name in ("text_hash", "size_class")),
+            pa.field("quality", pa.float64(), nullable=False),
+            pa.field("quality_parts", _QUALITY_PARTS, nullable=False),
+            pa.field("tier_reasons", _STRINGS, nullable=False),
+            *(_text(name, nullable=True) for name in ("title", "url", "domain")),
+            *(_text(name) for name in ("mime", "source")),
+            *(_text(name, nullable=True) for name in ("published", "modified")),
+            pa.field("signature", pa.binary(), nullable=True),
+        ]
+    ),
+    descriptions={
+        "doc_id": "The document",
+        "fingerprint": "Of the document and the rules, without what other documents say",
+        "stage_trace": "The marks it came to, in order; a rejection is at the last one",
+        "admitted": "True when it is chunked",
+        "tier": "TIER0: clean and cheap; TIER1: admitted, but large, isolated or of low quality",
+        "reject_mark": "Where it was rejected",
+        "reject_reason": "Why",
+        "reject_figure": "The figure that decided",
+        "reject_limit": "What the figure was held against",
+        "duplicate_of": "The document whose text it repeats",
+        "near_duplicate_of": "The document whose text it nearly repeats",
+        "similarity": "How near, from 0 to 1",
+        "structural_reason": "What the structural filter found, also where something else decided",
+        "structural_figure": "The figure of that",
+        "structural_limit": "What it was held against",
+        "language": "Language code; und where it cannot be told",
+        "language_score": "How sure that is, from 0 to 1",
+        "entropy": "Bits per character",
+        "chars": "Characters that are not whitespace",
+        "meaningful_chars": "Letters and digits",
+        "text_hash": "sha256 of the normalised text: equal texts are duplicates",
+        "size_class": "small, medium, large or huge",
+        "quality": "Quality score from 0 to 1",
+        "quality_parts": "What the score is made of",
+        "tier_reasons": "Why it is TIER1",
+        "title": "Title",
+        "url": "Where it was fetched from",
+        "domain": "The host of that",
+        "mime": "Media type",
+        "source": "Watched folder, or queue",
+        "published": "Its day, as its first lines or its address say",
+        "modified": "The day it last changed, as its server says",
+        "signature": "MinHash of its shingles, where near duplicates count",
+    },
+    dictionary=("tier", "reject_mark", "reject_reason", "language", "size_class", "mime", "source", "domain"),
+)
+
 CHUNKS = TableSpec(
     asset="chunks",
     key=("chunk_id",),

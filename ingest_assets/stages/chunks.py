@@ -12,7 +12,7 @@ from ingest_assets.model.identity import chunk_id, installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import ChunkOptions
 from ingest_assets.model.schemas import CHUNKS, TableSpec
-from ingest_assets.stages.converted import documents_with_text, read_document
+from ingest_assets.stages.converted import admitted, documents_with_text, read_document
 from ingest_assets.stages.lending import Lending
 from ingest_assets.stages.stage import PRELOAD, Candidate
 from ingest_assets.storage.tables import Table
@@ -39,8 +39,9 @@ class ChunksStage:
     def footer(self) -> Mapping[str, str]:
         return {"tokenizer": model_folder(self.model).name, "max_tokens": str(self.options.max_tokens)}
 
-    def candidates(self, doctags: Table) -> Iterator[Candidate]:
-        return documents_with_text(doctags)
+    def candidates(self, doctags: Table, admission: Table) -> Iterator[Candidate]:
+        """Admitted documents; which ones those are does not change what is made of each."""
+        return admitted(documents_with_text(doctags), admission)
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Chunk one document with a warm chunker."""

@@ -1,6 +1,6 @@
 """Converted documents, as stages below doctags read them: the plan's references, and the document itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,13 @@ def documents_with_text(doctags: Table) -> Iterator[Candidate]:
             if row["chars"] > 0:
                 meta = {"row": number}
                 yield Candidate(row["doc_id"], row["fingerprint"], meta, (str(path),), row["chars"])
+
+
+def admitted(documents: Iterable[Candidate], admission: Table) -> Iterator[Candidate]:
+    """Of these documents those that were admitted."""
+    wanted = admission.scan().filter("admitted").select("doc_id").collect().to_series()
+    inside = set(wanted)
+    return (candidate for candidate in documents if candidate.item_id in inside)
 
 
 def read_document(item: WorkItem) -> "DoclingDocument":

@@ -11,6 +11,7 @@ from ingest_tests.bench import (
     sensor_tick,
     skipped_items,
     stuck_item,
+    text_claims,
     trivial_items,
 )
 from ingest_tests.bench.figures import Figure, Size
@@ -25,6 +26,7 @@ _MODULES = (
     artifact_queue,
     queue_import,
     sensor_tick,
+    text_claims,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {

@@ -10,7 +10,7 @@ from ingest_assets.defs.home import open_home
 from ingest_tests.conftest import Command
 from ingest_tests.intake.fetch.site import Site
 
-STAGES = ("documents", "doctags", "chunks", "dense", "lexical")
+STAGES = ("documents", "doctags", "admission", "chunks", "dense", "lexical")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class World:
         """Which table holds rows of which document."""
         found = set()
         for stage in STAGES:
-            asset = stage if stage in STAGES[:3] else f"embeddings/{stage}"
+            asset = stage if stage in STAGES[:4] else f"embeddings/{stage}"
             for file in (self.command.home / "data" / asset).glob("*.parquet"):
                 found |= {(stage, doc_id) for doc_id in pl.read_parquet(file, columns=["doc_id"])["doc_id"]}
         return found

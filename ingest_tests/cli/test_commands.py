@@ -69,7 +69,7 @@ def test_status_shows_each_documents_checkpoint(done: Command):
 
     by_id = {line["doc_id"]: line for line in result["checkpoints"]}
     good, bad = by_id["notes:swarm.md"], by_id["notes:broken.pdf"]
-    assert set(good["finished"]) == {"documents", "doctags", "chunks", "dense", "lexical"}
+    assert set(good["finished"]) == {"documents", "doctags", "admission", "chunks", "dense", "lexical"}
     assert (good["stage"], good["error"]) == ("lexical", None)
     assert bad["stage"] == "documents"
     assert bad["attempts"] == {"documents": 1, "doctags": 1}
@@ -82,7 +82,9 @@ def test_inspect_finds_a_document_by_the_end_of_its_id(done: Command):
     result = done.json("inspect", "swarm.md")
 
     assert result["doc_id"] == "notes:swarm.md"
-    assert result["rows"] == dict.fromkeys(("documents", "doctags", "chunks", "dense", "lexical"), 1)
+    assert result["rows"] == dict.fromkeys(
+        ("documents", "doctags", "admission", "chunks", "dense", "lexical"), 1
+    )
     assert "nine of ten frames" in result["chunks"][0]["text"]
     assert "E_PARSE_CORRUPT" in done("inspect", "broken.pdf").stdout
 
@@ -99,7 +101,7 @@ def test_plan_says_what_would_run_and_touches_nothing(done: Command, tmp_path: P
 
     assert fresh["scan"]["new"] == 1
     runs = {state["stage"]: state["run"] for state in changed["stages"]}
-    assert runs == {"documents": 0, "doctags": 0, "chunks": 3, "dense": 3, "lexical": 3}
+    assert runs == {"documents": 0, "doctags": 0, "admission": 0, "chunks": 3, "dense": 3, "lexical": 3}
     after = {p: p.stat().st_mtime_ns for p in done.home.rglob("*") if p.is_file() and "ledger" not in p.name}
     assert after == before
     assert "more" not in {source["name"] for source in done.json("status")["sources"]}

@@ -55,7 +55,7 @@ def _fresh(root: Path, more: str = "") -> Command:
 
 def all_of(count: int) -> dict[str, int]:
     """So many documents in every step."""
-    return dict.fromkeys(("documents", "doctags", "chunks", "embeddings"), count)
+    return dict.fromkeys(("documents", "doctags", "admission", "chunks", "embeddings"), count)
 
 
 def test_a_first_run_of_a_folder_that_is_not_watched_yet(tmp_path: Path, site: Site):
@@ -172,7 +172,7 @@ def test_a_forced_run_does_everything_again_also_what_moved(world: World):
     ran = world.command.json("all", "--force", check=1)
 
     scheduled = {stage: totals["scheduled"] for stage, totals in ran["stages"].items()}
-    assert scheduled == {"documents": 4, "doctags": 4, "chunks": 3, "dense": 3, "lexical": 3}
+    assert scheduled == {"documents": 4, "doctags": 4, "admission": 3, "chunks": 3, "dense": 3, "lexical": 3}
     assert {n: c for n, c in planned["totals"].items() if c} == all_of(3) | {"documents": 4, "doctags": 4}
     assert alike["totals"] == planned["totals"]
 

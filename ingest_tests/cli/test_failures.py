@@ -17,7 +17,7 @@ from ingest_tests.intake.fetch.site import Site
 from ingest_tests.parsing.documents import pdf
 
 SETTINGS = "[parsing]\nmax_pages = 2\n[fetch]\nallow_private = true\npoliteness_delay_s = 0\n"
-STAGES = ("documents", "doctags", "chunks", "dense", "lexical")
+STAGES = ("documents", "doctags", "admission", "chunks", "dense", "lexical")
 
 
 @pytest.fixture(scope="module")

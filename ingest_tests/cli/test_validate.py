@@ -25,7 +25,7 @@ from ingest_assets.storage.locks import FileLock
 from ingest_tests.conftest import Command
 
 THREADS = ("--only", "inline,threads", "--workers", "1,2")
-ASSETS = ["documents", "doctags", "chunks", "embeddings/dense", "embeddings/lexical"]
+ASSETS = ["documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical"]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from ingest_tests.conftest import clean_environment
 
 pytestmark = pytest.mark.slow
 
-ASSETS = ("documents", "doctags", "chunks", "embeddings/dense", "embeddings/lexical")
+ASSETS = ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical")
 # What says where and when a document came in, and not what it is.
 HISTORY = ("batch", "seq")
 NAMES = ("a.md", "b.md", "deep/c.md", "d.html", "broken.pdf")

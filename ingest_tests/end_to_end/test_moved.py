@@ -7,7 +7,7 @@ import polars as pl
 from ingest_tests.conftest import Command
 from ingest_tests.parsing.documents import pdf
 
-ASSETS = ("documents", "doctags", "chunks", "embeddings/dense", "embeddings/lexical")
+ASSETS = ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical")
 # A limit refuses documents that are converted and makes no row stale: with it, conversions show as failures.
 NO_CONVERSION = {"INGEST_PARSING__MAX_PAGES": "1"}
 
@@ -48,7 +48,7 @@ def test_a_moved_document_is_not_converted_again(ingest: Command, notes: Path, n
     assert planned["scan"] == result["scan"]
     assert {name: count for name, count in result["scan"].items() if count} == {"moved": 1, "unchanged": 3}
     assert {stage: totals["succeeded"] for stage, totals in result["stages"].items()} == dict.fromkeys(
-        ("documents", "doctags", "chunks", "dense", "lexical"), 1
+        ("documents", "doctags", "admission", "chunks", "dense", "lexical"), 1
     )
     assert result["failures"] == []
     assert _homes(ingest)["notes:archive/the handbook.pdf"] == before["notes:handbook.pdf"]

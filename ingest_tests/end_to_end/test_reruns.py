@@ -6,7 +6,7 @@ import polars as pl
 
 from ingest_tests.conftest import NOTES, Command, write_notes
 
-STAGES = ["documents", "doctags", "chunks", "dense", "lexical"]
+STAGES = ["documents", "doctags", "admission", "chunks", "dense", "lexical"]
 
 
 def _done(result: dict) -> dict[str, int]:
@@ -25,11 +25,12 @@ def test_a_second_run_computes_nothing_and_touches_no_byte(ingest: Command, note
 
     second = ingest.json("all", check=1)
 
-    assert _done(first) == {"documents": 4, "doctags": 3, "chunks": 3, "dense": 3, "lexical": 3}
+    assert _done(first) == {"documents": 4} | dict.fromkeys(STAGES[1:], 3)
     assert all(totals["scheduled"] == 0 for totals in second["stages"].values())
     assert {stage: totals["skipped"] for stage, totals in second["stages"].items()} == {
         "documents": 4,
         "doctags": 4,
+        "admission": 3,
         "chunks": 3,
         "dense": 3,
         "lexical": 3,
@@ -41,7 +42,8 @@ def test_a_second_run_computes_nothing_and_touches_no_byte(ingest: Command, note
 def test_changing_one_file_recomputes_that_document_only(ingest: Command, notes: Path, new_home):
     """And the tables are those of a home that never saw the old file."""
     ingest("all", "--input", notes)
-    (notes / "swarm.md").write_text("# Swarms\n\nA swarm may leave as early as April.\n", encoding="utf-8")
+    other = "# Swarms\n\nIn a warm spring a swarm may leave the hive as early as April.\n"
+    (notes / "swarm.md").write_text(other, encoding="utf-8")
 
     changed = ingest.json("all")
 
@@ -62,7 +64,7 @@ def test_deleting_a_file_removes_its_rows_from_every_table(ingest: Command, note
     assert waiting["deleted_waiting_for_a_run"] == 1
     assert result["scan"]["deleted"] == 1
     assert _done(result) == dict.fromkeys(STAGES, 0)
-    for asset in ("documents", "doctags", "chunks", "embeddings/dense", "embeddings/lexical"):
+    for asset in ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical"):
         assert _documents_in(ingest.home, asset) == {"notes:swarm.md", "notes:feeding.md"}
 
 
@@ -89,10 +91,10 @@ def test_new_chunk_size_recomputes_chunks_and_embeddings_and_leaves_doctags_alon
 
     result = ingest.json("all", INGEST_CHUNKS__MAX_TOKENS="64")
 
-    assert _done(result) == {"documents": 0, "doctags": 0, "chunks": 3, "dense": 3, "lexical": 3}
+    assert _done(result) == dict.fromkeys(STAGES[:3], 0) | dict.fromkeys(STAGES[3:], 3)
     after = ingest.hashes()
     unchanged = {path for path in before if before[path] == after[path]}
-    assert {path.split("/")[0] for path in unchanged} == {"documents", "doctags"}
+    assert {path.split("/")[0] for path in unchanged} == {"documents", "doctags", "admission"}
     assert {path.split("/")[0] for path in set(before) - unchanged} == {"chunks", "embeddings"}
 
 

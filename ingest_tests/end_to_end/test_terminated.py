@@ -16,7 +16,14 @@ from ingest_tests.end_to_end.webserver import Web
 pytestmark = pytest.mark.slow
 
 GRACE_S = 5.0
-ASSETS = [["documents"], ["doctags"], ["chunks"], ["embeddings", "dense"], ["embeddings", "lexical"]]
+ASSETS = [
+    ["documents"],
+    ["doctags"],
+    ["admission"],
+    ["chunks"],
+    ["embeddings", "dense"],
+    ["embeddings", "lexical"],
+]
 
 
 @pytest.fixture

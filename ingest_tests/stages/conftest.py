@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument
@@ -58,6 +59,15 @@ def doctags_row(doc_id: str, document: DoclingDocument) -> pa.Table:
         "warnings": [],
     }
     return pa.Table.from_pylist([row], schema=DOCTAGS.schema)
+
+
+def admitting(doctags: Table) -> Table:
+    """Verdicts that admit every document of a table, with what the chunks stage reads of them."""
+    (path,) = doctags.paths
+    verdicts = pl.read_parquet(path).select("doc_id").with_columns(admitted=True)
+    beside = path.with_name(f"verdicts-on-{path.name}")
+    verdicts.write_parquet(beside)
+    return Table("admission", (beside,))
 
 
 def item_of(stage: Stage, candidate: Candidate, home: Path) -> WorkItem:

@@ -11,7 +11,7 @@ from ingest_assets.embedders.models import load_tokenizer, model_folder
 from ingest_assets.model.options import ChunkOptions
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.storage.tables import Table
-from ingest_tests.stages.conftest import CONTEXT, bridge, item_of
+from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
 
 SMALL = ChunksStage(ChunkOptions(max_tokens=48))
 MakeTable = Callable[..., Table]
@@ -23,7 +23,7 @@ def chunk(doctags_table: MakeTable, tmp_path: Path) -> Chunk:
     """Chunk a document."""
 
     def run(document: DoclingDocument, stage: ChunksStage = SMALL) -> list[dict[str, Any]]:
-        (candidate,) = stage.candidates(doctags_table({"docs:a": document}))
+        (candidate,) = stage.candidates(table := doctags_table({"docs:a": document}), admitting(table))
         rows: list[dict[str, Any]] = stage.rows(item_of(stage, candidate, tmp_path), CONTEXT).to_pylist()
         return rows
 

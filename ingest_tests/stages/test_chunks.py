@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from docling_core.types.doc import DoclingDocument
@@ -13,7 +14,7 @@ from ingest_assets.model.identity import chunk_id
 from ingest_assets.model.options import ChunkOptions
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.storage.tables import Table
-from ingest_tests.stages.conftest import CONTEXT, bridge, item_of
+from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
 
 SMALL = ChunksStage(ChunkOptions(max_tokens=48))
 MakeTable = Callable[..., Table]
@@ -21,7 +22,7 @@ MakeTable = Callable[..., Table]
 
 def chunk(stage: ChunksStage, table: Table, doc_id: str, home: Path) -> pa.Table:
     """The chunks of one document of a table."""
-    (candidate,) = [found for found in stage.candidates(table) if found.item_id == doc_id]
+    (candidate,) = [found for found in stage.candidates(table, admitting(table)) if found.item_id == doc_id]
     return stage.rows(item_of(stage, candidate, home), CONTEXT)
 
 
@@ -66,7 +67,7 @@ def test_documents_without_text_are_not_planned(doctags_table: MakeTable) -> Non
     """They have nothing to be found by; the others keep their rows' numbers and upstream fingerprints."""
     table = doctags_table({"docs:a": bridge(), "docs:b": DoclingDocument(name="none"), "docs:c": bridge()})
 
-    found = list(ChunksStage().candidates(table))
+    found = list(ChunksStage().candidates(table, admitting(table)))
 
     assert [(c.item_id, c.upstream, c.meta["row"]) for c in found] == [
         ("docs:a", "mark of docs:a", 0),
@@ -74,10 +75,20 @@ def test_documents_without_text_are_not_planned(doctags_table: MakeTable) -> Non
     ]
 
 
+def test_documents_that_were_not_admitted_are_not_planned(doctags_table: MakeTable) -> None:
+    """Rejected documents keep their verdict and have no chunks; neither has what nobody judged."""
+    table = doctags_table({"docs:a": bridge(), "docs:b": bridge(), "docs:c": bridge()})
+    (path,) = admitting(table).paths
+    verdicts = pl.DataFrame({"doc_id": ["docs:a", "docs:b"], "admitted": [False, True]})
+    verdicts.write_parquet(path)
+
+    assert [c.item_id for c in SMALL.candidates(table, Table("admission", (path,)))] == ["docs:b"]
+
+
 def test_a_row_that_moved_underneath_is_refused(doctags_table: MakeTable, tmp_path: Path) -> None:
     """Another document's text under this document's name would poison every search."""
     table = doctags_table({"docs:a": bridge(), "docs:b": bridge()})
-    first, second = SMALL.candidates(table)
+    first, second = SMALL.candidates(table, admitting(table))
     item = item_of(SMALL, replace(first, meta=second.meta), tmp_path)
 
     with pytest.raises(ContractBroken, match=r"Expected the doctags of 'docs:a', found 'docs:b'"):

@@ -15,7 +15,7 @@ from ingest_assets.model.schemas import CHUNKS
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.embeddings import DenseStage, LexicalStage, _require_vectors, read_chunks
 from ingest_assets.storage.tables import Table
-from ingest_tests.stages.conftest import CONTEXT, bridge, item_of, write_table
+from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of, write_table
 
 CHUNKING = ChunksStage(ChunkOptions(max_tokens=48))
 IDENTITY = ["chunk_id", "doc_id", "ordinal"]
@@ -25,7 +25,7 @@ IDENTITY = ["chunk_id", "doc_id", "ordinal"]
 def chunks(doctags_table: Callable[..., Table], tmp_path: Path) -> dict[str, pa.Table]:
     """The chunks of two documents."""
     table = doctags_table({"docs:a": bridge(1), "docs:b": bridge(2)})
-    found = CHUNKING.candidates(table)
+    found = CHUNKING.candidates(table, admitting(table))
     return {c.item_id: CHUNKING.rows(item_of(CHUNKING, c, tmp_path), CONTEXT) for c in found}
 
 

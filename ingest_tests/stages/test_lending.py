@@ -15,7 +15,7 @@ from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.lending import Lending
 from ingest_assets.storage.tables import Table
-from ingest_tests.stages.conftest import CONTEXT, bridge, item_of
+from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
 
 
 class Tool:
@@ -79,7 +79,7 @@ def test_threads_chunk_as_one_does(doctags_table: Callable[..., Table], tmp_path
     """Tokenizers change while they are used, so no two threads may have the same one."""
     stage = ChunksStage()
     table = doctags_table({f"docs:{n}": bridge(paragraphs=n) for n in range(1, 25)})
-    items = [item_of(stage, candidate, tmp_path) for candidate in stage.candidates(table)]
+    items = [item_of(stage, candidate, tmp_path) for candidate in stage.candidates(table, admitting(table))]
     alone = [stage.rows(item, CONTEXT) for item in items]
 
     with ThreadPoolExecutor(6) as pool:

@@ -17,8 +17,12 @@ from ingest_assets.storage.tables import Table
     code_version=ChunksStage.version,
 )
 def chunks(
-    context: dg.AssetExecutionContext, config: StageRunConfig, doctags: Table, runner: StageRunner
+    context: dg.AssetExecutionContext,
+    config: StageRunConfig,
+    doctags: Table,
+    admission: Table,
+    runner: StageRunner,
 ) -> dg.Output[Staged]:
     """One row per chunk: text, contextualized text, headings, pages, tokens, provenance."""
-    staged = runner.run("chunks", [doctags], config, context)
+    staged = runner.run("chunks", [doctags, admission], config, context)
     return dg.Output(staged, metadata=staged.as_metadata())

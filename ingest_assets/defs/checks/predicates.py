@@ -47,6 +47,21 @@ def chunks_without_vector(chunks: Table, vectors: Table) -> tuple[list[str], lis
     return sorted(wanted - found), sorted(found - wanted)
 
 
+def documents_without_verdict(doctags: Table, admission: Table) -> list[str]:
+    """Converted documents that are neither judged nor recorded as failed, and verdicts on unknown ones."""
+    answered = admission.records.keys() | admission.failures.keys()
+    return sorted(doctags.records.keys() ^ answered)
+
+
+def texts_admitted_twice(mine: Table, all_of_them: Table) -> list[list[str]]:
+    """The admitted documents of each text of mine that more than one document is admitted with."""
+    admitted = pl.col("admitted")
+    texts = mine.scan().filter(admitted).select("text_hash").unique()
+    alike = all_of_them.scan().filter(admitted).join(texts, on="text_hash", how="semi")
+    counted = alike.group_by("text_hash").agg(pl.col("doc_id").sort()).filter(pl.col("doc_id").list.len() > 1)
+    return sorted(counted.collect()["doc_id"].to_list())
+
+
 @dataclass(frozen=True, slots=True)
 class VectorFaults:
     """Chunks whose vector breaks a rule."""

@@ -7,15 +7,18 @@ import dagster as dg
 
 from ingest_assets.defs.checks.predicates import (
     chunks_without_vector,
+    documents_without_verdict,
     failure_lines,
     faulty_vectors,
     items_without_rows,
     repeated_keys,
+    texts_admitted_twice,
     without_later_changes,
 )
 from ingest_assets.defs.graph import GRAPH, stages_of
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.verdicts import verdicts_in
 from ingest_assets.storage.tables import Table
 
 # Partitioned checks are a preview of Dagster: results per batch are worth it, a warning on each start is not.
@@ -38,7 +41,7 @@ def _every_planned_document_has_a_row(stage: str) -> dg.AssetChecksDefinition:
     )
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
         items, table = home.open().plan(stage, context.partition_key), _table(home, stage, context)
-        if not GRAPH[stage].reads:
+        if not GRAPH[stage].reads or GRAPH[stage].weighs:
             items = without_later_changes(items, table)
         return _result(items_without_rows(items, table), planned=len(items))
 
@@ -119,6 +122,64 @@ def vectors_are_unit_vectors(
     )
 
 
+@dg.asset_check(
+    asset=GRAPH["admission"].asset_key,
+    blocking=True,
+    partitions_def=batches,
+    additional_deps=[GRAPH["doctags"].asset_key],
+    description="Every converted document is either admitted or rejected, with a reason.",
+)
+def read_is_admitted_plus_rejected(
+    context: dg.AssetCheckExecutionContext, home: HomeResource
+) -> dg.AssetCheckResult:
+    read, judged = _table(home, "doctags", context), _table(home, "admission", context)
+    found = verdicts_in(judged)
+    return _result(
+        documents_without_verdict(read, judged),
+        read=len(read.records),
+        admitted=found.admitted,
+        rejected=found.rejected,
+    )
+
+
+@dg.asset_check(
+    asset=GRAPH["admission"].asset_key,
+    blocking=False,
+    partitions_def=batches,
+    description="No text of this batch is admitted twice in the corpus; if one is, a batch waits to run.",
+)
+def no_text_is_admitted_twice(
+    context: dg.AssetCheckExecutionContext, home: HomeResource
+) -> dg.AssetCheckResult:
+    repeated = texts_admitted_twice(_table(home, "admission", context), home.open().tables("admission"))
+    text = "\n".join(f"- {' and '.join(f'`{each}`' for each in ids)}" for ids in repeated[:20])
+    return dg.AssetCheckResult(
+        passed=not repeated,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"texts": len(repeated), "documents": dg.MetadataValue.md(text or "none")},
+    )
+
+
+@dg.asset_check(
+    asset=GRAPH["admission"].asset_key,
+    blocking=False,
+    partitions_def=batches,
+    description="Not more documents are rejected than admission.warn_rejected_share allows.",
+)
+def few_documents_are_rejected(
+    context: dg.AssetCheckExecutionContext, home: HomeResource
+) -> dg.AssetCheckResult:
+    found = verdicts_in(_table(home, "admission", context))
+    share = found.rejected / found.read if found.read else 0.0
+    limit = home.open().settings.admission.warn_rejected_share
+    top = ", ".join(f"{reason} ({count})" for reason, count in found.reasons.most_common(5))
+    return dg.AssetCheckResult(
+        passed=share <= limit,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"rejected_share": round(share, 4), "limit": limit, "reasons": top or "none"},
+    )
+
+
 def _result(offenders: Sequence[str], **numbers: int) -> dg.AssetCheckResult:
     shown = ", ".join(offenders[:5]) or "none"
     return dg.AssetCheckResult(
@@ -134,4 +195,7 @@ ALL_CHECKS = [
     ),
     *(_every_chunk_has_a_vector(stage) for stage in stages_of("embeddings")),
     vectors_are_unit_vectors,
+    read_is_admitted_plus_rejected,
+    no_text_is_admitted_twice,
+    few_documents_are_rejected,
 ]

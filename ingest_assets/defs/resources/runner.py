@@ -11,6 +11,7 @@ from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.defs.settling import settled
 from ingest_assets.defs.staged import Staged, stage_stopped
 from ingest_assets.defs.telemetry import stage_telemetry
 from ingest_assets.defs.worker_lines import WorkerLines
@@ -46,6 +47,7 @@ class StageRunner(dg.ConfigurableResource):
             execution = execution_of(home, stage, config)
             options = execution.options
             outcome = self._run_items(home, stage, items, execution, context)
+            items = settled(home, stage, context.partition_key, items, read)
             failures = _failures(items, outcome, remembers=options.resume and not options.force)
             commit = _commit(home, stage, context.partition_key, items, failures)
         except BaseException:

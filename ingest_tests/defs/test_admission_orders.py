@@ -1,0 +1,195 @@
+"""Whatever order batches run in, and also at the same time, admission ends in the same bytes."""
+
+import hashlib
+import random
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.defs.completeness import batch_states
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.resources.runner import _commit, _locks
+from ingest_assets.defs.settling import settled
+from ingest_assets.model.items import ItemContext
+from ingest_assets.stages.worker import StageWorker
+from ingest_assets.storage.tables import commit
+
+TOPICS = ("swarming", "feeding", "varroa", "honey", "wax", "queens")
+BATCHES = 6
+ORDERS = 20
+
+
+def text(topic: str) -> str:
+    """Something worth admitting."""
+    return (
+        f"# About {topic}\n\nEvery beekeeper has to know about {topic}, and most books say too little. "
+        f"In spring the colony grows quickly, and {topic} is then what decides the year.\n"
+    )
+
+
+def make(home: Home, stage: str, batch: str) -> None:
+    """A stage of a batch as the runner does it, in this thread."""
+    locks = _locks(home, stage, batch)
+    locks.acquire()
+    try:
+        items = home.plan(stage, batch)
+        worker = StageWorker(home.stages[stage], str(home.layout.home), batch)
+        for item in items:
+            if not item.satisfies():
+                worker(item, ItemContext())
+        items = settled(home, stage, batch, items, [])
+        commit(home.layout, _commit(home, stage, batch, items, {}))
+    finally:
+        locks.release()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Six batches of four documents, converted; most texts stand in several of them."""
+    root = tmp_path_factory.mktemp("corpus")
+    folder = root / "docs"
+    folder.mkdir()
+    rng = random.Random(5)
+    for number in range(4 * BATCHES):
+        (folder / f"{number:02d}.md").write_text(text(rng.choice(TOPICS)))
+    home_path = root / "home"
+    home_path.mkdir()
+    (home_path / "ingest.toml").write_text("[batches]\nmax_documents = 4\n[execution]\nrun_on = 'inline'\n")
+    home = open_home(home_path)
+    home.watch(folder)
+    home.scan()
+    for batch in home.ledger.batches():
+        make(home, "documents", batch)
+        make(home, "doctags", batch)
+    return home
+
+
+def copied(corpus: Home, place: Path) -> Home:
+    """The same home elsewhere, with nothing judged yet."""
+    corpus.ledger.close()
+    shutil.copytree(corpus.layout.home, place)
+    return open_home(place)
+
+
+def run_all(home: Home, order: Sequence[str]) -> int:
+    """Run batches in an order, and those that have to run again, until nothing is left; says how often."""
+    count, waiting = 0, list(order)
+    while waiting:
+        for batch in waiting:
+            make(home, "admission", batch)
+            make(home, "chunks", batch)
+            count += 1
+        waiting = behind(home)
+    return count
+
+
+def behind(home: Home) -> list[str]:
+    """Batches whose verdicts or chunks are not what they have to be by now."""
+    stages = ("admission", "chunks")
+    return [
+        b for b in home.ledger.batches() if not all(s.is_complete() for s in batch_states(home, b, stages))
+    ]
+
+
+def hashes(home: Home) -> dict[str, str]:
+    """The bytes of the tables that admission decides."""
+    paths = [*home.layout.asset_folder("admission").glob("*.parquet")]
+    paths += [*home.layout.asset_folder("chunks").glob("*.parquet")]
+    return {f"{p.parent.name}/{p.name}": hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(paths)}
+
+
+def admitted(home: Home) -> list[tuple[str, str]]:
+    """Text and document of all that were admitted."""
+    rows = home.tables("admission").scan().filter("admitted").select("text_hash", "doc_id").collect().rows()
+    return sorted(rows)
+
+
+def test_twenty_random_orders_end_in_the_same_bytes(corpus: Home, tmp_path: Path) -> None:
+    """And every text is admitted once, with its lowest number."""
+    found = []
+    for number in range(ORDERS):
+        home = copied(corpus, tmp_path / "run" / "home")
+        order = random.Random(number).sample(sorted(home.ledger.batches()), BATCHES)
+        run_all(home, order)
+        found.append(hashes(home))
+        verdicts = admitted(home)
+        home.ledger.close()
+        shutil.rmtree(tmp_path / "run")
+
+    assert all(each == found[0] for each in found)
+    assert len(found[0]) == 2 * BATCHES
+    assert len({text_hash for text_hash, _ in verdicts}) == len(verdicts) == len(TOPICS)
+
+
+def test_batches_that_run_at_the_same_time_end_in_the_same_bytes(corpus: Home, tmp_path: Path) -> None:
+    """Two by two; whoever lost a text to the other runs again."""
+    home = copied(corpus, tmp_path / "apart" / "home")
+    run_all(home, sorted(home.ledger.batches()))
+    expected = hashes(home)
+    home.ledger.close()
+    shutil.rmtree(tmp_path / "apart")
+
+    home = copied(corpus, tmp_path / "apart" / "home")
+    batches = sorted(home.ledger.batches(), reverse=True)
+    for pair in zip(batches[::2], batches[1::2], strict=True):
+        threads = [
+            threading.Thread(target=lambda b: run_all_of(home.layout.home, b), args=(b,)) for b in pair
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    run_all(home, behind(home))
+
+    assert hashes(home) == expected
+
+
+def run_all_of(path: Path, batch: str) -> None:
+    """One batch, by somebody with connections of their own."""
+    home = open_home(path)
+    make(home, "admission", batch)
+    make(home, "chunks", batch)
+    home.ledger.close()
+
+
+def test_when_winners_are_deleted_the_end_is_that_of_a_corpus_without_them(
+    corpus: Home, tmp_path: Path
+) -> None:
+    """Their first duplicates are admitted instead, in whatever order batches hear of it."""
+    home = copied(corpus, tmp_path / "a" / "home")
+    run_all(home, sorted(home.ledger.batches()))
+    winners = [doc_id for _, doc_id in admitted(home)][:3]
+    _delete(home, winners)
+    run_all(home, random.Random(3).sample(sorted(home.ledger.batches()), BATCHES))
+    after = hashes(home)
+    home.ledger.close()
+    shutil.rmtree(tmp_path / "a")
+
+    home = copied(corpus, tmp_path / "a" / "home")
+    _delete(home, winners)
+    run_all(home, sorted(home.ledger.batches()))
+
+    assert hashes(home) == after
+    texts = [text_hash for text_hash, _ in admitted(home)]
+    assert len(set(texts)) == len(texts)
+    assert not set(winners) & {doc_id for _, doc_id in admitted(home)}
+
+
+def _delete(home: Home, doc_ids: Sequence[str]) -> None:
+    """As a scan would, without touching the folder that the others share."""
+    import sqlalchemy as sa
+
+    from ingest_assets.intake.ledger import bump
+    from ingest_assets.intake.schema import documents
+
+    with home.ledger.begin() as connection:
+        is_one = documents.c.doc_id.in_(doc_ids)
+        batches = connection.scalars(sa.select(documents.c.batch).where(is_one)).all()
+        connection.execute(documents.update().where(is_one).values(deleted_at=1.0))
+        bump(connection, batches)
+    for batch in set(batches):
+        make(home, "documents", batch)
+        make(home, "doctags", batch)
