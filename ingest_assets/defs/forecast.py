@@ -143,11 +143,22 @@ class _Run:
         for candidate in self._stored_candidates(stage):
             if all(candidate.item_id in each.there for each in above):
                 yield candidate
-        for doc, item in {doc: item for each in above for doc, item in each.fresh.items()}.items():
-            expects = _EXPECTS.get(stage, chained)
-            expected = Candidate(doc, upstream="") if doc in self._new else expects(item)
+        for doc in dict.fromkeys(doc for each in above for doc in each.fresh):
+            expected = self._expected(stage, doc)
             if expected is not None:
                 yield expected
+
+    def _expected(self, stage: str, doc: str) -> Candidate | None:
+        """What a document will be to the stage: of the tables that it reads, the first one decides."""
+        if doc in self._new:
+            return Candidate(doc, upstream="")
+        first = GRAPH[stage].reads[0]
+        made, stored = self._made.get(first), self._stored(first)
+        if made is not None and doc in made.fresh:
+            return _EXPECTS.get(stage, chained)(made.fresh[doc])
+        is_there = made is None or doc in made.there
+        held = stored.items.get(doc) if stored is not None and is_there else None
+        return None if held is None else Candidate(doc, held.fingerprint)
 
     def _stored_candidates(self, stage: str) -> Iterator[Candidate]:
         """From the tables as they are; one that this run will make may be missing."""

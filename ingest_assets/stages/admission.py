@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from ingest_assets.model.admission import MARKS, AdmissionOptions, Mark
+from ingest_assets.model.admission import MARKS, AdmissionOptions, Mark, Reason
 from ingest_assets.model.errors import ContractBroken
 from ingest_assets.model.identity import canonical_json, fingerprint, installed_versions, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
@@ -102,13 +102,13 @@ class AdmissionStage:
         return self._table(_judged(rows), item)
 
     def _table(self, row: dict[str, Any], item: WorkItem) -> pa.Table:
-        decided = {**row, **verdict(row, item.meta[STANDING])}
+        decided = {**row, **verdict(row, item.meta[STANDING], self.options.near_duplicates.threshold)}
         return pa.Table.from_pylist([decided], schema=self.spec.schema)
 
 
-def verdict(row: Mapping[str, Any], standing: Mapping[str, Any]) -> dict[str, Any]:
+def verdict(row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float) -> dict[str, Any]:
     """The marks in order up to the first rejection. What a document is by itself is in its row already."""
-    rejection = _rejection(row, standing)
+    rejection = _rejection(row, standing, threshold)
     mark = rejection[0] if rejection else MARKS[-1]
     admitted = rejection is None
     return {
@@ -124,14 +124,14 @@ def verdict(row: Mapping[str, Any], standing: Mapping[str, Any]) -> dict[str, An
 
 
 def _rejection(
-    row: Mapping[str, Any], standing: Mapping[str, Any]
-) -> tuple[Mark, str, float | None, float | None] | None:
+    row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float
+) -> tuple[Mark, Reason, float, float] | None:
     if row["fast_reason"] is not None:
         return "fast_filter", row["fast_reason"], row["fast_figure"], row["fast_limit"]
     if standing["duplicate_of"] is not None:
         return "doc_dedup", "duplicate", 1.0, 1.0
     if standing["near_duplicate_of"] is not None:
-        return "doc_dedup", "near_duplicate", standing["similarity"], None
+        return "doc_dedup", "near_duplicate", standing["similarity"], threshold
     if row["structural_reason"] is not None:
         figures = row["structural_figure"], row["structural_limit"]
         return "structural_filter", row["structural_reason"], *figures

@@ -1,6 +1,6 @@
 """A home with hand-made tables, and a real Dagster instance on it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -9,7 +9,9 @@ import pytest
 
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.instance import open_instance
+from ingest_assets.model.errors import StageError
 from ingest_assets.model.schemas import CHUNKS, TableSpec, dense_spec
+from ingest_assets.storage.footer import Failure
 from ingest_assets.storage.parts import Parts
 from ingest_assets.storage.tables import Commit, commit
 from ingest_tests.conftest import write_notes
@@ -75,8 +77,18 @@ def vector_rows(doc_id: str, vectors: dict[str, list[float]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=dense_spec(dim).schema)
 
 
-def put(home: Home, spec: TableSpec, batch: str, tables: dict[str, pa.Table]) -> None:
-    """Commit a table made of these items' rows."""
+def _lost(stage: str, item: str) -> StageError:
+    return StageError(
+        stage=stage, item_id=item, category="input", code="E_TEST", message="Lost.", retryable=False
+    )
+
+
+def put(
+    home: Home, spec: TableSpec, batch: str, tables: dict[str, pa.Table], failures: Sequence[str] = ()
+) -> None:
+    """Commit a table made of these items' rows, and of failures."""
     for item, rows in tables.items():
         Parts(home.layout, spec, batch).write(item, f"print of {item}", rows)
-    commit(home.layout, Commit(spec, batch, "1", "config", {item: f"print of {item}" for item in tables}))
+    lost = {item: Failure(f"print of {item}", _lost(spec.asset, item)) for item in failures}
+    prints = {item: f"print of {item}" for item in (*tables, *failures)}
+    commit(home.layout, Commit(spec, batch, "1", "config", prints, failures=lost))

@@ -6,15 +6,18 @@ import pytest
 
 from ingest_assets.defs.checks.predicates import (
     chunks_without_vector,
+    documents_without_verdict,
     faulty_vectors,
     items_without_rows,
     repeated_keys,
+    texts_admitted_twice,
 )
 from ingest_assets.defs.home import Home
 from ingest_assets.model.items import WorkItem
-from ingest_assets.model.schemas import CHUNKS, dense_spec
+from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, dense_spec
 from ingest_assets.storage.tables import Table
 from ingest_tests.defs.conftest import BATCHES, chunk_rows, put, vector_rows
+from ingest_tests.rows import blank_rows
 
 BATCH = BATCHES[0]
 
@@ -84,3 +87,32 @@ def test_an_empty_table_has_no_faults(home: Home):
     put(home, dense_spec(2), BATCH, {})
 
     assert faulty_vectors(_table(home, "embeddings/dense"), 2).is_empty()
+
+
+def test_documents_that_nobody_judged_and_verdicts_on_nobody_are_named(home: Home):
+    """Read is admitted plus rejected, document by document; one that failed to be judged is accounted for."""
+    put(home, DOCTAGS, BATCH, {doc: blank_rows(DOCTAGS, doc_id=doc) for doc in ("a", "b", "c")})
+    verdicts = {doc: blank_rows(ADMISSION, doc_id=doc) for doc in ("a", "z")}
+    put(home, ADMISSION, BATCH, verdicts, failures=("b",))
+
+    found = documents_without_verdict(_table(home, "doctags"), _table(home, "admission"))
+
+    assert found == ["c", "z"]
+
+
+def test_a_text_that_is_admitted_twice_is_named_with_its_documents(home: Home):
+    """Over all batches, but only for texts of the one that is checked; rejected copies are what they are."""
+    verdicts = {
+        BATCHES[0]: {"a": ("one", True), "b": ("two", True), "c": ("two", False)},
+        BATCHES[1]: {"d": ("one", True), "e": ("three", True), "f": ("three", True), "g": ("two", False)},
+    }
+    for batch, rows in verdicts.items():
+        judged = {
+            doc: blank_rows(ADMISSION, doc_id=doc, text_hash=text, admitted=admitted)
+            for doc, (text, admitted) in rows.items()
+        }
+        put(home, ADMISSION, batch, judged)
+
+    found = texts_admitted_twice(_table(home, "admission"), home.tables("admission"))
+
+    assert found == [["a", "d"]]

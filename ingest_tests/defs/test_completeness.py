@@ -32,7 +32,8 @@ def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, wat
     """A crash between the last part and the commit: nobody could ever read the change."""
     home.scan()
     run_batches(home, ALL, {}, reason="test")
-    (watched / "swarm.md").write_text("# Swarms\n\nQuite another text about swarms, in which many words are different from before.\n")
+    changed = "# Swarms\n\nQuite another text about swarms, in which many words are different from before.\n"
+    (watched / "swarm.md").write_text(changed)
     home.scan()
     item = next(item for item in home.plan("documents", _batch(home)) if not item.satisfies())
     worker = StageWorker(home.stages["documents"], str(home.layout.home), _batch(home))

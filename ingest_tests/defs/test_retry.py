@@ -14,7 +14,8 @@ from ingest_assets.runner import read_manifest
 from ingest_tests.parsing.documents import pdf
 
 STAGES = stages_between("documents", "chunks")
-PAGES = [[(72, 700 - 40 * n, 12, f"Page {n} is about bees, their trees and what they find in summer.")] for n in range(3)]
+TEXT = "Page {} is about bees, their trees and what they find in summer."
+PAGES = [[(72, 700 - 40 * n, 12, TEXT.format(n))] for n in range(3)]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from docling_core.types.doc import DocItemLabel, DoclingDocument
 
 from ingest_assets.model.items import ItemContext, Record, WorkItem
 from ingest_assets.model.schemas import DOCTAGS, TableSpec
+from ingest_assets.parsing.parsed import document_json
 from ingest_assets.stages.stage import Candidate, Stage, work_items
 from ingest_assets.storage.footer import Footer
 from ingest_assets.storage.layout import Layout
@@ -51,7 +52,7 @@ def doctags_row(doc_id: str, document: DoclingDocument) -> pa.Table:
         "content_hash": "h",
         "fingerprint": f"mark of {doc_id}",
         "doctags": "",
-        "document": document.model_dump_json(),
+        "document": document_json(document),
         "parser": "test",
         **dict.fromkeys(("pages", "texts", "tables", "pictures"), 0),
         "chars": sum(len(text.text) for text in document.texts),

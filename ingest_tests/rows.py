@@ -1,0 +1,21 @@
+"""Rows that say no more than a test needs."""
+
+import pyarrow as pa
+
+from ingest_assets.model.schemas import TableSpec
+
+
+def blank_rows(spec: TableSpec, **known: object) -> pa.Table:
+    """One row that says no more than this."""
+    row = {field.name: None if field.nullable else _blank(field.type) for field in spec.schema} | known
+    return pa.Table.from_pylist([row], schema=spec.schema)
+
+
+def _blank(kind: pa.DataType) -> object:
+    if pa.types.is_struct(kind):
+        return {field.name: _blank(field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return []
+    if pa.types.is_boolean(kind):
+        return False
+    return "" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0
