@@ -1,5 +1,6 @@
 """Running stages through Dagster, batch after batch, and adding up what came out."""
 
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ _CLI_TAGS = {
     ".dagster/repository": "__repository__@ingest_assets.definitions",
 }
 _MOST_RUNS_IN_COMPANY = 3
+_OUR_ERROR = re.compile(r"^ingest_assets\.[\w.]+: ")
 
 
 @dataclass(slots=True)
@@ -233,5 +235,5 @@ def _why(result: Any) -> str:
             if failure is not None and failure.description:
                 return str(failure.description)
             if error is not None:
-                return str((error.cause or error).message).strip()
+                return _OUR_ERROR.sub("", str((error.cause or error).message).strip())
     return "the run failed; its events in the web UI say why"

@@ -6,6 +6,8 @@ knows before. Give it a home that only looks; what a run does to the ledger is d
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from ingest_assets.defs.completeness import StageState, batch_states
 from ingest_assets.defs.graph import GRAPH
@@ -15,16 +17,19 @@ from ingest_assets.defs.resources.acquirer import line_up
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.intake.acquire import PATIENCE_S
 from ingest_assets.intake.artifacts import Artifact
+from ingest_assets.intake.claims import Claims, Standing
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.model.errors import TableMissing
 from ingest_assets.model.items import WorkItem, is_current
 from ingest_assets.runner.verdicts import verdict_of
-from ingest_assets.stages.expected import acquired, chained
+from ingest_assets.stages.admission import AdmissionStage, facts_of
+from ingest_assets.stages.expected import acquired
 from ingest_assets.stages.stage import ADOPTS, Candidate, work_items
 from ingest_assets.storage.footer import Footer, read_footer
 from ingest_assets.storage.parts import Parts
+from ingest_assets.storage.tables import existing_table
 
-# How a stage will know what is still to be made above it. A wrong answer costs a forecast, never a row.
+# Who knows what is still to be made above by more than its fingerprint. A wrong answer costs no row.
 _EXPECTS = {"doctags": acquired}
 
 
@@ -150,15 +155,39 @@ class _Run:
 
     def _expected(self, stage: str, doc: str) -> Candidate | None:
         """What a document will be to the stage: of the tables that it reads, the first one decides."""
+        first = GRAPH[stage].reads[0]
         if doc in self._new:
             return Candidate(doc, upstream="")
-        first = GRAPH[stage].reads[0]
-        made, stored = self._made.get(first), self._stored(first)
+        if stage in _EXPECTS:
+            return _EXPECTS[stage](self._made[first].fresh[doc])
+        mark = self._mark(first, doc)
+        if mark is None:
+            return None
+        return self._weighed(stage, doc, mark) if GRAPH[stage].weighs else Candidate(doc, mark)
+
+    def _mark(self, stage: str, doc: str) -> str | None:
+        """The fingerprint that a document's rows will have; none when it will have no rows."""
+        made, stored = self._made.get(stage), self._stored(stage)
         if made is not None and doc in made.fresh:
-            return _EXPECTS.get(stage, chained)(made.fresh[doc])
+            return made.fresh[doc].fingerprint
         is_there = made is None or doc in made.there
         held = stored.items.get(doc) if stored is not None and is_there else None
-        return None if held is None else Candidate(doc, held.fingerprint)
+        return None if held is None else held.fingerprint
+
+    def _weighed(self, stage: str, doc: str, mark: str) -> Candidate:
+        recipe, known = self._home.stages[stage], self._facts.get(doc)
+        if known is None or not isinstance(recipe, AdmissionStage):
+            return Candidate(doc, upstream="")
+        return recipe.candidate(doc, mark, known, self._standing.get(doc))
+
+    @cached_property
+    def _facts(self) -> dict[str, dict[str, Any]]:
+        documents = existing_table(self._home.layout, "documents", [self._batch], allow_missing=True)
+        return facts_of(documents) if documents.paths else {}
+
+    @cached_property
+    def _standing(self) -> dict[str, Standing]:
+        return Claims(self._home.ledger).of(self._batch)
 
     def _stored_candidates(self, stage: str) -> Iterator[Candidate]:
         """From the tables as they are; one that this run will make may be missing."""

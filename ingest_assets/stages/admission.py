@@ -1,7 +1,7 @@
 """Converted documents become verdicts: which of them are chunked, and why the others are not."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -34,7 +34,7 @@ _OWN = (
     "size_class",
 )
 _FINDING = ("reason", "figure", "limit")
-_FACTS = ("uri", "mime", "source", "size_bytes", "last_modified")
+_FACTS = ("address", "mime", "source", "size_bytes", "last_modified")
 
 
 class Stands(Protocol):
@@ -76,17 +76,21 @@ class AdmissionStage:
         self, doctags: Table, documents: Table, standing: Mapping[str, Stands]
     ) -> Iterator[Candidate]:
         """One per converted document; how it stands counts only if it was judged as it is now."""
-        facts = _facts(documents)
+        facts = facts_of(documents)
         for path in doctags.paths:
             frame = Table(doctags.asset, (path,)).scan().select("doc_id", "fingerprint", "chars").collect()
             for number, (doc_id, mark, chars) in enumerate(frame.iter_rows()):
-                known = facts[doc_id]
-                pure = sha256_text(canonical_json([mark, [known[name] for name in _FACTS]]))
-                basis = fingerprint(self.name, self.version, self.config(), self.libraries(), pure)
-                stands = _as_meta(standing.get(doc_id), basis)
-                meta = {"row": number, BASIS: basis, STANDING: stands, **known}
-                upstream = sha256_text(canonical_json([pure, stands]))
-                yield Candidate(doc_id, upstream, meta, (str(path),), chars)
+                found = self.candidate(doc_id, mark, facts[doc_id], standing.get(doc_id))
+                meta = {"row": number, **found.meta}
+                yield replace(found, meta=meta, input_paths=(str(path),), cost_hint=chars)
+
+    def candidate(self, doc_id: str, mark: str, known: Mapping[str, Any], stands: Stands | None) -> Candidate:
+        """By the fingerprint of its doctags, what else is known of it, and how it stands."""
+        pure = sha256_text(canonical_json([mark, [known[name] for name in _FACTS]]))
+        basis = fingerprint(self.name, self.version, self.config(), self.libraries(), pure)
+        standing = _as_meta(stands, basis)
+        upstream = sha256_text(canonical_json([pure, standing]))
+        return Candidate(doc_id, upstream, {BASIS: basis, STANDING: standing, **known})
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Judge one document by itself, then by how it stands."""
@@ -166,10 +170,15 @@ def _as_meta(stands: Stands | None, basis: str) -> dict[str, Any]:
     return found
 
 
-def _facts(documents: Table) -> dict[str, dict[str, Any]]:
-    """What is known of each document but for its content."""
-    frame = documents.scan().select("doc_id", "seq", *_FACTS).collect()
-    return {row.pop("doc_id"): row for row in frame.iter_rows(named=True)}
+def facts_of(documents: Table) -> dict[str, dict[str, Any]]:
+    """What is known of each document but for its content. Where a file lies on this machine says nothing."""
+    frame = documents.scan().select("doc_id", "seq", "uri", *_FACTS[1:]).collect()
+    return {row["doc_id"]: _with_address(row) for row in frame.iter_rows(named=True)}
+
+
+def _with_address(row: dict[str, Any]) -> dict[str, Any]:
+    doc_id, uri = row.pop("doc_id"), row.pop("uri")
+    return row | {"address": uri if uri.lower().startswith(("http://", "https://")) else doc_id}
 
 
 def _doctags_row(item: WorkItem) -> dict[str, Any]:

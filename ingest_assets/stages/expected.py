@@ -9,11 +9,6 @@ from ingest_assets.stages.documents import HEAD_BYTES
 from ingest_assets.stages.stage import Candidate
 
 
-def chained(item: WorkItem) -> Candidate | None:
-    """For a stage whose candidates are known by the fingerprints of what they read."""
-    return Candidate(item.item_id, item.fingerprint)
-
-
 def acquired(item: WorkItem) -> Candidate | None:
     """For doctags: by the bytes and the media type; nothing when the document cannot be had."""
     try:

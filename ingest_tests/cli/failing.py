@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from ingest_tests.conftest import Command
 from ingest_tests.intake.fetch.site import Site, Visit
 
-PAGES = [[(72, 700 - 40 * n, 12, f"Page {n} is about bees and their trees.")] for n in range(3)]
+PAGES = [[(72, 700 - 40 * n, 12, f"Page {n} is about bees, trees and their keepers.")] for n in range(3)]
+BACK = b"<html><body><p>The page is back and says again what it said before it went.</p></body></html>"
 
 
 class Web:
@@ -17,7 +18,7 @@ class Web:
 
     def _answer(self, visit: Visit) -> None:
         if visit.path.strip("/") in self.up:
-            visit.reply(200, b"<html><body><p>The page is back.</p></body></html>", content_type="text/html")
+            visit.reply(200, BACK, content_type="text/html")
         else:
             visit.reply(404)
 

@@ -13,6 +13,11 @@ from ingest_tests.intake.fetch.site import Site
 STAGES = ("documents", "doctags", "admission", "chunks", "dense", "lexical")
 
 
+def worth_reading(text: str) -> str:
+    """A text like no other, and long enough to be admitted."""
+    return f"{text} This is what a beekeeper wrote about it on a long winter evening."
+
+
 @dataclass(frozen=True)
 class World:
     """A home, its watched folder, and a site whose pages can be queued."""
@@ -33,7 +38,7 @@ class World:
 
     def page(self, name: str, text: str) -> str:
         """A page that is there, and its URL."""
-        body = f"<html><body><h1>{name}</h1><p>{text}</p></body></html>".encode()
+        body = f"<html><body><h1>{name}</h1><p>{worth_reading(text)}</p></body></html>".encode()
         return self.site.page(f"/{name}", lambda visit: visit.reply(200, body, content_type="text/html"))
 
     def rows(self) -> set[tuple[str, str]]:

@@ -21,7 +21,7 @@ WEB = {
 
 def note(name: str) -> bytes:
     """A Markdown document that no other is equal to."""
-    return f"# {name}\n\nWhat is known of {name} is written here.\n".encode()
+    return f"# {name}\n\nWhat every beekeeper should know of {name} is written down here.\n".encode()
 
 
 def put_note(site: Site, name: str) -> str:

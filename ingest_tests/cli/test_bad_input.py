@@ -150,10 +150,10 @@ def test_names_in_any_unicode_form_are_kept_or_reported(ingest: Command, tmp_pat
     """Composed and decomposed names are ids in NFC; twins and undecodable names are reported, not lost."""
     folder = tmp_path / "notes"
     folder.mkdir()
-    text = "# Notiz\n\nDie Bienen fliegen.\n"
+    text = "# Notiz\n\nDie Bienen fliegen heute Abend aus allen Stöcken ins Tal, {}.\n"
     composed, decomposed = (unicodedata.normalize(form, "prüfung.md") for form in ("NFC", "NFD"))
     for name in (decomposed, "emoji 🐝 and, comma.md", composed):
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text.format(name), encoding="utf-8")
     (folder / os.fsdecode(b"latin-\xff.md")).write_text(text)
 
     result = ingest.json("all", "--input", folder, check=1)

@@ -54,8 +54,8 @@ def test_the_json_object_says_the_same_as_the_text(done: Command):
     assert result["exit_code"] == 1
     assert (
         f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
-        f"{result['chunks']} chunks, {result['vectors']} vectors, {len(result['failures'])} failed"
-        in text.stdout
+        f"{result['admitted']} admitted, {result['chunks']} chunks, {result['vectors']} vectors, "
+        f"{len(result['failures'])} failed" in text.stdout
     )
     assert (
         f"failed: notes:broken.pdf [doctags E_PARSE_CORRUPT] {result['failures'][0]['message']}"
@@ -120,7 +120,7 @@ def test_a_first_run_can_be_previewed_before_there_is_a_home(tmp_path: Path, not
 def test_until_and_from_choose_the_stages(ingest: Command, notes: Path):
     """A user may look at the doctags before chunking."""
     first = ingest.json("all", "--input", notes, "--until", "doctags")
-    then = ingest.json("all", "--from", "chunks", "--until", "chunks")
+    then = ingest.json("all", "--from", "admission", "--until", "chunks")
 
     assert list(first["stages"]) == ["documents", "doctags"]
     assert then["stages"]["chunks"]["succeeded"] == 3
@@ -131,7 +131,7 @@ def test_from_a_stage_whose_input_is_missing_is_explained(ingest: Command, notes
     """Dagster's wrapping must not hide the reason."""
     done = ingest("chunk", "--input", notes, "--from", "chunks", check=1)
 
-    assert "doctags has no table for batch" in done.stderr
+    assert " is not complete: admission has no table for batch " in done.stderr
 
 
 def test_an_error_budget_stops_the_stage_and_keeps_what_is_done(ingest: Command, notes: Path):

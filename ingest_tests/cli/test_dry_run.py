@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_tests.cli.foretold import World
+from ingest_tests.cli.foretold import World, worth_reading
 from ingest_tests.conftest import Command, write_notes
 from ingest_tests.intake.fetch.site import Site, Visit
 
@@ -72,8 +72,8 @@ def test_a_first_run_of_a_folder_that_is_not_watched_yet(tmp_path: Path, site: S
 
 def test_changed_moved_deleted_and_new_files_at_once(world: World):
     """Each counts where it costs something: what only moved is not converted again."""
-    world.write("swarm.md", "# Swarms\n\nNow in June.\n")
-    world.write("new/one.md", "# One\n\nA new note.\n")
+    world.write("swarm.md", f"# Swarms\n\n{worth_reading('Now in June.')}\n")
+    world.write("new/one.md", f"# One\n\n{worth_reading('A new note.')}\n")
     (world.folder / "varroa.html").rename(world.folder / "new" / "mites.html")
     (world.folder / "feeding.md").unlink()
 
@@ -104,7 +104,7 @@ def test_a_file_that_is_back_again(world: World):
 def test_what_is_queued_is_fetched_and_goes_through_every_stage(world: World, tmp_path: Path):
     """By path and by URL; nobody asks the site before the run does."""
     other = tmp_path / "elsewhere.md"
-    other.write_text("# Elsewhere\n\nA file that is queued by path.\n")
+    other.write_text(f"# Elsewhere\n\n{worth_reading('Queued by path.')}\n")
     world.queue("by-path", path=other)
     world.queue("by-url", url=world.page("bees", "Bees live in hives."))
 
@@ -143,7 +143,7 @@ def test_a_second_look_at_a_page_is_a_fetch_and_no_conversion(world: World):
 
 
 def _with_etag(visit: Visit) -> None:
-    body = b"<html><body><p>A page that stays as it is.</p></body></html>"
+    body = f"<html><body><p>{worth_reading('It stays as it is.')}</p></body></html>".encode()
     visit.reply(200, body, content_type="text/html", etag='"1"')
 
 
@@ -207,37 +207,39 @@ def test_a_table_that_is_lost_is_made_again_and_those_below_stay(world: World):
 
 def test_only_the_chosen_steps_are_planned(world: World):
     """What a step above would have to do first is not done, and not said."""
-    world.write("swarm.md", "# Swarms\n\nNow in June.\n")
+    world.write("swarm.md", f"# Swarms\n\n{worth_reading('Now in June.')}\n")
 
     first = world.agree("--until", "doctags")
-    then = world.agree("--from", "chunks", "--until", "chunks")
+    then = world.agree("--from", "admission", "--until", "chunks")
 
     assert first.totals == {"documents": 1, "doctags": 1, "skipped": 2}
-    assert then.totals == {"chunks": 1, "skipped": 2}
+    assert then.totals == {"admission": 1, "chunks": 1, "skipped": 2}
     assert world.agree().totals == {"embeddings": 1, "skipped": 2}
 
 
 def test_a_step_whose_input_is_missing_is_said_to_stop(world: World):
-    """In the words of the run."""
-    world.write("another.md", "# Another\n\nIn a new batch.\n")
+    """In the words of the run, which may miss another of its tables first."""
+    world.write("another.md", f"# Another\n\n{worth_reading('In a new batch.')}\n")
 
     planned = world.command.json("plan", "--from", "chunks")
     ran = world.command.json("all", "--from", "chunks", check=1)
 
     ((batch, why),) = planned["blocked_batches"].items()
-    assert why in ran["broken_batches"][batch]
+    missing = f" has no table for batch {batch}; "
+    assert missing in why
+    assert missing in ran["broken_batches"][batch]
     assert planned["totals"]["chunks"] == 0
     assert "would stop: doctags has no table" in world.command("plan", "--from", "chunks").stderr
 
 
 def test_the_words_say_what_the_object_says(world: World):
     """One or two sentences for a person."""
-    world.write("swarm.md", "# Swarms\n\nNow in June.\n")
+    world.write("swarm.md", f"# Swarms\n\n{worth_reading('Now in June.')}\n")
     (world.folder / "feeding.md").unlink()
 
     text = world.command("plan").stdout
 
-    assert "Would take in 1, convert 1, chunk 1, embed 1 document;" in text
+    assert "Would take in 1, convert 1, judge 1, chunk 1, embed 1 document;" in text
     assert "1 is done and skipped, 1 leaves the tables." in text
     assert "by past runs (" in text
     world.command("all")
@@ -268,12 +270,12 @@ def _something_happens(world: World, elsewhere: Path, chance: random.Random, tex
     what = chance.choice(["write", "change", "move", "delete", "queue"])
     if what == "queue":
         path = elsewhere / f"{text}.md"
-        path.write_text(f"# Queued\n\n{text}\n")
+        path.write_text(f"# Queued\n\n{worth_reading(text)}\n")
         world.queue(text, path=path)
     elif what == "write" or len(files) < 2:
-        world.write(f"{chance.choice(('', 'deep/'))}{text}.md", f"# New\n\n{text}\n")
+        world.write(f"{chance.choice(('', 'deep/'))}{text}.md", f"# New\n\n{worth_reading(text)}\n")
     elif what == "change":
-        chance.choice(files).write_text(f"# Changed\n\n{text}\n")
+        chance.choice(files).write_text(f"# Changed\n\n{worth_reading(text)}\n")
     elif what == "move":
         chance.choice(files).rename(world.folder / f"moved-{text}.md")
     else:

@@ -10,11 +10,11 @@ from ingest_tests.conftest import Command, write_notes
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with three notes, as far as the doctags, made once."""
+    """A home with three notes, as far as the verdicts, made once."""
     root = tmp_path_factory.mktemp("status") / "now"
     (root / "home").mkdir(parents=True)
     (root / "home" / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
-    Command(root / "home")("doctags", "--input", write_notes(root / "notes"))
+    Command(root / "home")("all", "--until", "admission", "--input", write_notes(root / "notes"))
     shutil.copytree(root, root.parent / "then")
     return root
 

@@ -117,7 +117,7 @@ def test_what_will_be_done_is_said_first_and_what_came_out_last(
     assert lines[1].startswith("That is 2 runs from documents to vectors, each from nothing, below ")
     assert re.search(r"^ray +2 +0\.0 +0 +0 +not installed *$", done.stdout, flags=re.MULTILINE)
     assert re.search(r"^threads +2 +\d+\.\d +3 +1 +equal *$", done.stdout, flags=re.MULTILINE)
-    assert lines[-1].startswith("All 2 runs gave the same 5 tables, byte for byte; ray is not installed and ")
+    assert lines[-1].startswith("All 2 runs gave the same 6 tables, byte for byte; ray is not installed and ")
 
 
 def test_a_failure_is_compared_whatever_the_budget(ingest: Command, folder: Path):

@@ -34,7 +34,7 @@ class Details:
 
 def details_of(reading: Reading, language: str) -> Details:
     """Taken from the reading; nothing is fetched."""
-    url = reading.uri if reading.uri.lower().startswith(("http://", "https://")) else None
+    url = reading.address if reading.address.lower().startswith(("http://", "https://")) else None
     return Details(
         title=reading.title,
         url=url,
@@ -42,7 +42,7 @@ def details_of(reading: Reading, language: str) -> Details:
         mime=reading.mime,
         source=reading.source,
         language=language,
-        published=_stated_day(reading) or _day(_IN_ADDRESS.search(reading.uri)),
+        published=_stated_day(reading) or _day(_IN_ADDRESS.search(reading.address)),
         modified=modified_day(reading.last_modified),
     )
 

@@ -15,7 +15,9 @@ _FILLER_SHARE = 0.6
 _OPEN_FIELD = re.compile(
     r"\{\{[^{}]{0,80}\}\}|\$\{[^{}]{1,60}\}|<%.{1,60}?%>|%[A-Z_]{3,}%|_{4,}|\bx{4,}\b"
     r"|\b(?:todo|tbd|tba|tbc|fixme)\b"
-    r"|[\[<](?:your|insert|enter|add|company|client|customer|name|date|title|placeholder)\b[^\[\]<>]{0,50}[\]>]",
+    r"|[\[<](?:your|insert|enter|add|type|describe|placeholder|company|client|customer|recipient|sender"
+    r"|(?:first |last |full )?name|street|address|city|phone|email|website|date|title|subject|job|project"
+    r"|department|amount|signature|logo)\b[^\[\]<>]{0,50}[\]>]",
     re.IGNORECASE,
 )
 _OPEN_MARKS = ("{", "<", "[", "%", "____", "xxxx", "todo", "tbd", "tba", "tbc", "fixme")

@@ -18,7 +18,7 @@ _ERROR_WORDS = r"(?:http|error|fehler|erreur|errore|erro|błąd|ошибка|错
 _STATUS = re.compile(rf"(?:{_ERROR_WORDS}\W*)*[45]\d\d\b.{{0,50}}")
 # A phrase in a longer sentence is quoted or explained rather than said.
 _SENTENCE_WORDS = 40
-_LABEL_WORDS = 12
+_LABEL_WORDS = 15
 _MOST_WORDS = {"missing": 8}
 # The names of the site and of the page; more of them make slides or an outline.
 _FREE_HEADINGS = 2

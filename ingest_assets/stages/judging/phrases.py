@@ -38,7 +38,11 @@ ERROR_SIGNALS = Signals(
             """
             page not found; file not found; 404 not found; error 404; 404 error; http error;
             page doesn't exist; page does not exist; page no longer exists; page isn't available;
-            page is not available; page cannot be displayed; page can't be displayed; page unavailable;
+            page is not available; site under maintenance; site is under maintenance;
+            site is down for maintenance; down for maintenance; under construction; coming soon;
+            seite ist im aufbau; wegen wartungsarbeiten; site en maintenance; sitio en mantenimiento;
+            sito in manutenzione; site em manutenção; ведутся технические работы; 网站维护中;
+            メンテナンス中; page cannot be displayed; page can't be displayed; page unavailable;
             site can't be reached; content not available; access denied; access is denied; 403 forbidden;
             internal server error; bad gateway; service unavailable; gateway timeout;
             service temporarily unavailable; gateway time-out; too many requests; something went wrong;
@@ -61,24 +65,32 @@ ERROR_SIGNALS = Signals(
             you have requested; the requested url; the requested page; the requested resource;
             was not found on this server; you tried to; you are trying to; you don't have permission;
             you do not have permission; you don't have authorization; your request could not;
-            your request was blocked; have been blocked; the server encountered; the server is temporarily;
-            unable to complete your request; couldn't find that page; couldn't find the page;
-            can't find the page; cannot find the page; can't seem to find; may have been moved;
-            might have been removed; has been removed or; the link you followed; which you have reached;
-            refused to connect; took too long to respond; die angeforderte seite; die gewünschte seite;
-            die von ihnen gesuchte; sie suchen; wurde verschoben; la page que vous; la page demandée;
-            vous recherchez; vous n'avez pas l'autorisation; la página que buscas;
-            la página que está buscando; la página solicitada; a página que você; la pagina richiesta;
-            la pagina che stai cercando; de opgevraagde pagina; de pagina die u; strona, której szukasz;
-            запрашиваемая страница; запрошенная страница; aradığınız sayfa; 您访问的页面; 您请求的页面;
-            您要查找的页面; 您所访问; 您訪問的頁面; お探しのページ; ご指定のページ; 요청하신 페이지;
-            찾으시는 페이지; الصفحة التي تبحث عنها; الصفحة المطلوبة; trang bạn; halaman yang anda
+            your request was blocked; have been blocked; the server encountered;
+            the server is temporarily; unable to complete your request; couldn't find that page;
+            couldn't find the page; can't find the page; cannot find the page; can't seem to find;
+            may have been moved; might have been removed; has been removed or; the link you followed;
+            which you have reached; will be back shortly; will be back soon; be right back;
+            performing scheduled maintenance; performing maintenance; sind bald wieder; de retour bientôt;
+            volveremos pronto; torneremo presto; refused to connect; took too long to respond;
+            die angeforderte seite; die gewünschte seite; die von ihnen gesuchte; sie suchen;
+            wurde verschoben; la page que vous; la page demandée; vous recherchez;
+            vous n'avez pas l'autorisation; la página que buscas; la página que está buscando;
+            la página solicitada; a página que você; la pagina richiesta; la pagina che stai cercando;
+            de opgevraagde pagina; de pagina die u; strona, której szukasz; запрашиваемая страница;
+            запрошенная страница; aradığınız sayfa; 您访问的页面; 您请求的页面; 您要查找的页面; 您所访问;
+            您訪問的頁面; お探しのページ; ご指定のページ; 요청하신 페이지; 찾으시는 페이지;
+            الصفحة التي تبحث عنها; الصفحة المطلوبة; trang bạn; halaman yang anda
             """
         ),
         "advice": phrases(
             """
-            check the url; check the address; check the spelling; check the web address; return to the home;
-            return to home; go to the home; go to home; back to home; back to the home; go back to;
+            check the url; check the address; check the spelling; check the web address;
+            return to the home; return to home; go to the home; go to home; back to home;
+            back to the home; go back to; try again in a; please try again; contact support;
+            if the problem persists; if this problem persists; if the issue persists;
+            thank you for your patience; sorry for the inconvenience; apologize for the inconvenience;
+            apologise for the inconvenience; bitte versuchen sie es; vielen dank für ihr verständnis;
+            merci de votre patience; veuillez réessayer; gracias por su paciencia; приносим извинения;
             take me home; to our homepage; visit our homepage; try again later; try reloading;
             try refreshing; reload this page; refresh the page; contact the site owner;
             contact the website owner; contact the administrator; contact your administrator;
@@ -125,32 +137,40 @@ GATE_SIGNALS = Signals(
             you must sign in; you need to log in; you need to sign in; you need to be logged in;
             log in to continue; sign in to continue; sign in to view; log in to view; session has expired;
             session expired; sign in to your account; log in to your account; login to your account;
-            bitte melden sie sich an; bitte loggen sie sich ein; veuillez vous connecter;
-            inicia sesión para; inicie sesión para; faça login para; effettua il login; accedi per;
-            log in om; zaloguj się, aby; войдите, чтобы; необходимо войти; 请先登录; 请登录; 請先登入;
-            ログインしてください; 로그인이 필요; يرجى تسجيل الدخول
+            please enter your; enter your credentials; enter your username and; enter your user name and;
+            enter your email and password; enter your email address and password; login required;
+            log in required; sign-in required; authorized users only; authorised users only; members only;
+            bitte geben sie ihr; geben sie ihre zugangsdaten; saisissez votre mot de passe;
+            saisissez vos identifiants; introduce tu contraseña; ingrese su contraseña;
+            introduzca su contraseña; digite sua senha; inserisci la password;
+            inserisci le tue credenziali; voer uw wachtwoord; voer je wachtwoord; podaj hasło;
+            введите пароль; введите логин; şifrenizi girin; 请输入密码; 请输入用户名; 請輸入密碼;
+            パスワードを入力; 비밀번호를 입력; bitte melden sie sich an; bitte loggen sie sich ein;
+            veuillez vous connecter; inicia sesión para; inicie sesión para; faça login para;
+            effettua il login; accedi per; log in om; zaloguj się, aby; войдите, чтобы; необходимо войти;
+            请先登录; 请登录; 請先登入; ログインしてください; 로그인이 필요; يرجى تسجيل الدخول
             """
         ),
         "join": phrases(
             """
             don't have an account; do not have an account; no account yet; need an account;
-            create an account; create a new account; create your account; already have an account;
-            noch kein konto; kein benutzerkonto; pas encore de compte; pas encore inscrit;
-            ¿no tienes cuenta; ¿no tienes una cuenta; não tem uma conta; ainda não tem conta;
-            non hai un account; nog geen account; nie masz konta; нет аккаунта; нет учетной записи;
-            hesabınız yok mu; 没有账号; 还没有账号; 還沒有帳號; アカウントをお持ちでない; 계정이 없으신가요;
-            ليس لديك حساب; chưa có tài khoản
+            register for a free account; not a member; new here; create an account; create a new account;
+            create your account; already have an account; noch kein konto; kein benutzerkonto;
+            pas encore de compte; pas encore inscrit; ¿no tienes cuenta; ¿no tienes una cuenta;
+            não tem uma conta; ainda não tem conta; non hai un account; nog geen account; nie masz konta;
+            нет аккаунта; нет учетной записи; hesabınız yok mu; 没有账号; 还没有账号; 還沒有帳號;
+            アカウントをお持ちでない; 계정이 없으신가요; ليس لديك حساب; chưa có tài khoản
             """
         ),
         "lost": phrases(
             """
             forgot your password; forgot password; forgot username; forgotten your password;
-            lost your password; reset your password; reset password; can't access your account;
-            passwort vergessen; mot de passe oublié; olvidaste tu contraseña; olvidó su contraseña;
-            esqueceu a senha; esqueceu sua senha; password dimenticata; wachtwoord vergeten;
-            nie pamiętasz hasła; забыли пароль; şifremi unuttum; 忘记密码; 忘記密碼; パスワードをお忘れ;
-            パスワードを忘れた; 비밀번호 찾기; 비밀번호를 잊으; نسيت كلمة; quên mật khẩu; ลืมรหัสผ่าน;
-            पासवर्ड भूल गए
+            need help signing; trouble signing in; trouble logging in; lost your password;
+            reset your password; reset password; can't access your account; passwort vergessen;
+            mot de passe oublié; olvidaste tu contraseña; olvidó su contraseña; esqueceu a senha;
+            esqueceu sua senha; password dimenticata; wachtwoord vergeten; nie pamiętasz hasła;
+            забыли пароль; şifremi unuttum; 忘记密码; 忘記密碼; パスワードをお忘れ; パスワードを忘れた;
+            비밀번호 찾기; 비밀번호를 잊으; نسيت كلمة; quên mật khẩu; ลืมรหัสผ่าน; पासवर्ड भूल गए
             """
         ),
         "kept": phrases(

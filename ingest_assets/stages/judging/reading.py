@@ -31,7 +31,7 @@ class Reading:
     title: str | None = None
     pages: int = 0
     mime: str = ""
-    uri: str = ""
+    address: str = ""  # its URL, or its id where it has none
     source: str = ""
     size_bytes: int = 0
     last_modified: str | None = None
@@ -69,19 +69,19 @@ class Reading:
         return sum(block.label in FORM_LABELS for block in self.blocks)
 
 
-def read_rows(doctags: Mapping[str, Any], documents: Mapping[str, Any]) -> Reading:
-    """A document from its row of doctags and its row of documents."""
+def read_rows(doctags: Mapping[str, Any], facts: Mapping[str, Any]) -> Reading:
+    """A document from its row of doctags and what else is known of it."""
     content = json.loads(doctags["document"])
     return Reading(
         blocks=tuple(blocks_of(content)),
         tables=len(content.get("tables", ())),
         title=doctags["title"],
         pages=doctags["pages"],
-        mime=documents["mime"],
-        uri=documents["uri"],
-        source=documents["source"],
-        size_bytes=documents["size_bytes"],
-        last_modified=documents["last_modified"],
+        mime=facts["mime"],
+        address=facts["address"],
+        source=facts["source"],
+        size_bytes=facts["size_bytes"],
+        last_modified=facts["last_modified"],
     )
 
 

@@ -10,10 +10,10 @@ from ingest_assets.stages.judging.finding import Finding
 Rule = Callable[[Facts, StructureOptions], Finding | None]
 
 RULES: tuple[Rule, ...] = (
+    text_rules.corrupt_text,
     text_rules.empty,
     text_rules.entropy_too_low,
     text_rules.entropy_too_high,
-    text_rules.corrupt_text,
     text_rules.garbled_encoding,
     text_rules.garbled_glyphs,
     text_rules.garbled_words,

@@ -11,7 +11,7 @@ _READING = Reading(
     (Block("Minutes"), Block("Date: 2019-03-12"), Block("Present: Smith, Jones.")),
     title="Minutes",
     mime="text/html",
-    uri="https://www.Example.org:8443/minutes.html",
+    address="https://www.Example.org:8443/minutes.html",
     source="queue",
     last_modified="Wed, 21 Oct 2015 07:28:00 GMT",
 )
@@ -27,19 +27,19 @@ def test_details_of_a_fetched_page():
         "queue",
         "en",
     )
-    assert (details.url, details.domain) == (_READING.uri, "example.org")
+    assert (details.url, details.domain) == (_READING.address, "example.org")
     assert (details.published, details.modified) == ("2019-03-12", "2015-10-21")
 
 
 def test_a_file_has_no_domain_and_perhaps_no_date():
     """None rather than a guess."""
-    details = details_of(Reading((Block("Text"),), uri="file:///data/notes.txt"), "und")
+    details = details_of(Reading((Block("Text"),), address="file:///data/notes.txt"), "und")
 
     assert (details.url, details.domain, details.published, details.modified) == (None, None, None, None)
 
 
 @pytest.mark.parametrize(
-    ("uri", "day"),
+    ("address", "day"),
     [
         ("https://news.org/2019/03/12/bridge.html", "2019-03-12"),
         ("https://news.org/2019/3/2/bridge", "2019-03-02"),
@@ -49,9 +49,9 @@ def test_a_file_has_no_domain_and_perhaps_no_date():
         ("https://shop.org/item/20190312", None),
     ],
 )
-def test_an_address_may_carry_a_day(uri: str, day: str | None):
+def test_an_address_may_carry_a_day(address: str, day: str | None):
     """A whole and possible one; numbers of articles are no days."""
-    assert details_of(replace(_READING, blocks=(), uri=uri), "en").published == day
+    assert details_of(replace(_READING, blocks=(), address=address), "en").published == day
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,6 @@ def test_the_servers_date_becomes_a_day(stated: str | None, day: str | None):
 
 def test_a_strange_address_has_no_domain():
     """It is kept as it is, and nothing fails."""
-    details = details_of(replace(_READING, uri="http://[bad/2019"), "en")
+    details = details_of(replace(_READING, address="http://[bad/2019"), "en")
 
     assert (details.url, details.domain) == ("http://[bad/2019", None)

@@ -29,7 +29,7 @@ def test_any_document_is_judged_and_always_the_same(
 ):
     """Whatever a converter makes of whatever bytes."""
     readings = [
-        Reading(tuple(blocks), mime=mime, pages=pages, title=title, uri=title or "") for _ in range(2)
+        Reading(tuple(blocks), mime=mime, pages=pages, title=title, address=title or "") for _ in range(2)
     ]
 
     first, second = (judge(reading, DEFAULTS) for reading in readings)

@@ -53,7 +53,7 @@ def _read(document: DoclingDocument, **documents: Any) -> Reading:
     row = {"document": document_json(document), "title": "The bridge", "pages": 2}
     defaults: dict[str, Any] = {
         "mime": "text/html",
-        "uri": "https://example.org/bridge.html",
+        "address": "https://example.org/bridge.html",
         "source": "queue",
         "size_bytes": 100,
         "last_modified": None,
