@@ -132,9 +132,9 @@ LOGIN_LABELS = {
             submit; sign in; sign on; log in; login; log on; anmeldung; sign up; register; continue; next;
             anmelden; einloggen; registrieren; se connecter; connexion; s'inscrire; iniciar sesión;
             registrarse; entrar; acceder; cadastre-se; accedi; registrati; inloggen; zaloguj; zaloguj się;
-            войти; вход; регистрация; giriş yap; kayıt ol; přihlásit; logga in; 登录; 登入; 注册; 立即注册; ログイン;
-            新規登録; 로그인; 회원가입; تسجيل الدخول; دخول; đăng nhập; đăng ký; เข้าสู่ระบบ; member login;
-            customer login; user login; account login; sign in to continue; welcome back
+            войти; вход; регистрация; giriş yap; kayıt ol; přihlásit; logga in; 登录; 登入; 注册;
+            立即注册; ログイン; 新規登録; 로그인; 회원가입; تسجيل الدخول; دخول; đăng nhập; đăng ký; เข้าสู่ระบบ;
+            member login; customer login; user login; account login; sign in to continue; welcome back
             """
         )
     ),
