@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 
 from ingest_assets.cli import flags
@@ -13,14 +14,14 @@ from ingest_assets.cli.ingest import print_result, progress_mode, result_object
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.runs import run_batches
 from ingest_assets.defs.graph import GRAPH
-from ingest_assets.defs.home import open_home
-from ingest_assets.samples import BROKEN_SAMPLE, samples_folder
+from ingest_assets.defs.home import Home, open_home
+from ingest_assets.samples import BROKEN_SAMPLE, REJECTED_SAMPLES, samples_folder
 
 DemoHome = Annotated[Path, typer.Option("--home", help="Home folder of the demo.")]
 
 
 def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None:
-    """Ingest the shipped samples. One of them is broken on purpose and must be the only failure."""
+    """Ingest the shipped samples. One is broken on purpose and must be the only failure; two are rejected."""
     home.mkdir(parents=True, exist_ok=True)
     here = open_home(home)
     here.watch_as("samples", samples_folder())
@@ -28,15 +29,23 @@ def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None
     report = run_batches(here, list(GRAPH), {}, reason="demo", progress=progress_mode(as_json))
     result = result_object(here, scan, report)
     failed = [failure["doc_id"].split(":", 1)[1] for failure in result["failures"]]
-    as_expected = failed == [BROKEN_SAMPLE] and not result["problems"] and not report.broken
+    went_well = not result["problems"] and not report.broken
+    as_expected = went_well and failed == [BROKEN_SAMPLE] and _rejected(here) == REJECTED_SAMPLES
     if as_json:
         print_json({**result, "as_expected": as_expected})
     else:
         print_result(result)
         _next_steps(home)
     if not as_expected:
-        warn(f"ingest: expected exactly one failure, {BROKEN_SAMPLE}; see the lines above.")
+        expected = ", ".join(REJECTED_SAMPLES)
+        warn(f"ingest: expected one failure, {BROKEN_SAMPLE}, and {expected} to be rejected; see above.")
     raise typer.Exit(0 if as_expected else 1)
+
+
+def _rejected(home: Home) -> dict[str, str]:
+    """What admission rejected, and why."""
+    rows = home.tables("admission").scan().filter(~pl.col("admitted")).select("doc_id", "reject_reason")
+    return {doc_id.split(":", 1)[1]: reason for doc_id, reason in rows.collect().iter_rows()}
 
 
 def _next_steps(home: Path) -> None:
@@ -45,6 +54,8 @@ def _next_steps(home: Path) -> None:
     )
     say()
     say(f"{BROKEN_SAMPLE} is broken on purpose: one bad document never costs its neighbours.")
+    why = ", ".join(f"{name} as {reason}" for name, reason in REJECTED_SAMPLES.items())
+    say(f"Admission rejected {why}.")
     say("Next:")
     say(f"  {command} inspect swarm-control-calendar.html --home {home}")
     say(f"  {command} up --home {home}       (web UI on http://127.0.0.1:3000)")

@@ -8,6 +8,9 @@ from pathlib import Path
 BROKEN_SAMPLE = "damaged-inspection-report.pdf"
 """The one document that no reader can open; every run over the samples ends with it as a failed item."""
 
+REJECTED_SAMPLES = {"members-sign-in.html": "login_page", "winter-guide-reprint.md": "duplicate"}
+"""Those that can be read and that admission rejects, and why."""
+
 
 def samples_folder() -> Path:
     """The folder that holds the sample documents, inside the installed package."""

@@ -49,11 +49,11 @@ def test_dagster_validates_the_workspace(tmp_path: Path):
 
 def test_the_samples_ship_with_the_package():
     """`ingest demo` must work from an installed wheel, where there is no project folder."""
-    from ingest_assets.samples import BROKEN_SAMPLE, samples_folder
+    from ingest_assets.samples import BROKEN_SAMPLE, REJECTED_SAMPLES, samples_folder
 
     suffixes = [path.suffix for path in samples_folder().iterdir()]
 
     assert samples_folder().is_relative_to(PROJECT / "ingest_assets")
     assert len(suffixes) >= 13
     assert {".html", ".md", ".docx", ".pptx", ".xlsx", ".pdf"} <= set(suffixes)
-    assert (samples_folder() / BROKEN_SAMPLE).is_file()
+    assert all((samples_folder() / name).is_file() for name in (BROKEN_SAMPLE, *REJECTED_SAMPLES))
