@@ -1,6 +1,6 @@
 """For stages that weigh documents against others: what their items claim decides how all of them stand."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -14,14 +14,15 @@ from ingest_assets.stages.admission import BASIS, AdmissionStage, claim_columns
 from ingest_assets.stages.judging.near import band_keys, similarity
 from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import Table, existing_table, row_offsets
+from ingest_assets.storage.tables import existing_table, row_offsets
 
 
 def settled(
-    home: Home, stage: str, batch: str, items: Sequence[WorkItem], read: Sequence[Table]
+    home: Home, stage: str, batch: str, items: Sequence[WorkItem], plan: Callable[[], list[WorkItem]]
 ) -> list[WorkItem]:
     """The plan as it is once the batch has claimed its texts; rows whose verdict that changes are decided
-    again. Whoever stands differently in other batches has to run again, and the ledger says so."""
+    again. Whoever stands differently in other batches has to run again, and the ledger says so; that may be
+    this one too, as soon as another has claimed, so nobody plans anew after the rows are decided."""
     recipe = home.stages[stage]
     if not GRAPH[stage].weighs or not isinstance(recipe, AdmissionStage):
         return list(items)
@@ -31,12 +32,12 @@ def settled(
     alike = Alike(near.threshold, similarity) if near.enabled else None
     claims = [_claim(item, rows[doc_id], near) for doc_id, item in current.items()]
     Claims(home.ledger).settle(batch, claims, alike)
-    again = home.plan(stage, batch, read)
+    again = plan()
     parts = Parts(home.layout, recipe.spec, batch)
     for item in again:
         if item.item_id in current and not item.satisfies():
             parts.write(item.item_id, item.fingerprint, recipe.decided_again(rows[item.item_id], item))
-    return home.plan(stage, batch, read)
+    return again
 
 
 def judged_rows(home: Home, stage: str, batch: str) -> Iterator[tuple[str, pa.Table]]:

@@ -9,7 +9,7 @@ import dagster as dg
 
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.settling import judged_rows
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.tables import Commit, Table
 
 _COLUMNS = ["admitted", "reject_mark", "reject_reason", "language", "tier"]
 _SHOWN = 20
@@ -53,10 +53,11 @@ def verdicts_in(table: Table) -> Verdicts:
     return Verdicts.of(table.scan().select(_COLUMNS).collect().iter_rows(named=True))
 
 
-def verdict_metadata(home: Home, batch: str) -> dict[str, Any]:
+def verdict_metadata(home: Home, wanted: Commit) -> dict[str, Any]:
     """What the Dagster UI shows of a batch whose rows are staged but not committed yet."""
-    judged = {doc_id: rows.select(_COLUMNS) for doc_id, rows in judged_rows(home, "admission", batch)}
-    found = Verdicts.of(rows.to_pylist()[0] for rows in judged.values())
+    rows = dict(judged_rows(home, "admission", wanted.batch))
+    judged = (rows[doc_id] for doc_id in wanted.items if doc_id in rows and doc_id not in wanted.failures)
+    found = Verdicts.of(each.select(_COLUMNS).to_pylist()[0] for each in judged)
     return {
         "read": found.read,
         "admitted": found.admitted,

@@ -26,5 +26,5 @@ def admission(
 ) -> dg.Output[Staged]:
     """One row per converted document: the marks it came to, its tier, or why it was rejected."""
     staged = runner.run("admission", [doctags, documents], config, context)
-    verdicts = verdict_metadata(runner.home.open(), context.partition_key)
+    verdicts = verdict_metadata(runner.home.open(), staged.commit)
     return dg.Output(staged, metadata=staged.as_metadata() | verdicts)

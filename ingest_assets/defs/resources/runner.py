@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import dagster as dg
 
@@ -41,13 +42,12 @@ class StageRunner(dg.ConfigurableResource):
         locks = _locks(home, stage, context.partition_key)
         locks.acquire(lambda path: context.log.info(f"{stage}: waiting for another run that holds {path}."))
         try:
-            items = home.plan(stage, context.partition_key, read)
-            if config.retry:
-                items = retrying(items, set(config.retry))
+            plan = partial(_plan, home, stage, context.partition_key, read, config)
+            items = plan()
             execution = execution_of(home, stage, config)
             options = execution.options
             outcome = self._run_items(home, stage, items, execution, context)
-            items = settled(home, stage, context.partition_key, items, read)
+            items = settled(home, stage, context.partition_key, items, plan)
             failures = _failures(items, outcome, remembers=options.resume and not options.force)
             commit = _commit(home, stage, context.partition_key, items, failures)
         except BaseException:
@@ -90,6 +90,13 @@ class StageRunner(dg.ConfigurableResource):
             return BarProgress()
         say = to_standard_error if self.progress == "lines" else context.log.info
         return LogProgress(say, options.diagnostics_interval_s)
+
+
+def _plan(
+    home: Home, stage: str, batch: str, read: Sequence[Table], config: StageRunConfig
+) -> list[WorkItem]:
+    items = home.plan(stage, batch, read)
+    return retrying(items, set(config.retry)) if config.retry else items
 
 
 def to_standard_error(line: str) -> None:
