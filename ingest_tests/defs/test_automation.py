@@ -26,18 +26,20 @@ def _definitions() -> dg.Definitions:
 
 def _look(instance: dg.DagsterInstance, cursor: str | None = None):
     sensor = _definitions().resolve_sensor_def("watched_folders")
-    context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"home": HomeResource()})
-    return sensor(context)
+    with dg.build_sensor_context(
+        instance=instance, cursor=cursor, resources={"home": HomeResource()}
+    ) as context:
+        return sensor(context)
 
 
 def _night(instance: dg.DagsterInstance):
     schedule = _definitions().resolve_schedule_def("finish_incomplete_batches")
-    context = dg.build_schedule_context(
+    with dg.build_schedule_context(
         instance=instance,
         scheduled_execution_time=datetime(2026, 1, 2, 2, tzinfo=UTC),
         resources={"home": HomeResource()},
-    )
-    return schedule(context)
+    ) as context:
+        return schedule(context)
 
 
 def test_without_folders_the_sensor_says_how_to_add_one(home: Home, instance: dg.DagsterInstance):

@@ -118,7 +118,9 @@ def test_an_unknown_variable_is_refused(home: Path, monkeypatch: pytest.MonkeyPa
 
     (line,) = refusal(home)
 
-    assert line.startswith("INGEST_CHUNK__MAX_TOKENS: no such setting; sections are automation, batches")
+    assert line.startswith(
+        "INGEST_CHUNK__MAX_TOKENS: no such setting; sections are admission, automation, batches"
+    )
 
 
 @pytest.mark.parametrize(
