@@ -138,7 +138,8 @@ def test_the_definitions_hold_the_new_asset_its_checks_and_its_job(grown: Copy, 
 def test_the_new_table_is_made_and_a_second_run_does_nothing(grown: Copy, home: Path):
     """Beside all other tables, on processes, by the command that makes everything."""
     notes = write_notes(home / "notes")
-    (notes / "deep.md").write_text("# Hive\n\n## Frames\n\n### Brood\n\n#### Cells\n\nA frame holds many cells in which larvae grow up.\n")
+    text = "A frame of brood holds many cells in which larvae grow up."
+    (notes / "deep.md").write_text(f"# Hive\n\n## Frames\n\n### Brood\n\n#### Cells\n\n{text}\n")
     ingest = ("-m", "ingest_assets", "all", "--home", home, "--json")
 
     first = json.loads(grown.python(*ingest, "--input", notes))
