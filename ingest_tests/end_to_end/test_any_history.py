@@ -150,9 +150,13 @@ class World:
 
 
 def _text(name: str, words: str) -> str:
+    """Long enough to be admitted, unless it repeats another."""
+    if name.endswith(".pdf"):
+        return f"%PDF-1.7 {words}"
+    all_of_it = f"All that a keeper of bees should know of {words}."
     if name.endswith(".html"):
-        return f"<html><body><h1>About {words}</h1><p>All of {words}.</p></body></html>"
-    return f"%PDF-1.7 {words}" if name.endswith(".pdf") else f"# About {words}\n\nAll of {words}.\n"
+        return f"<html><body><h1>About {words}</h1><p>{all_of_it}</p></body></html>"
+    return f"# About {words}\n\n{all_of_it}\n"
 
 
 def table(home: Path, asset: str) -> list[dict[str, Any]]:

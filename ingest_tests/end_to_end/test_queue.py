@@ -43,7 +43,8 @@ def postgres() -> Iterator[Postgres]:
 def page(visit: Visit) -> None:
     """A small document about its own path; it takes a moment."""
     time.sleep(0.05)
-    visit.reply(200, f"# {visit.path}\n\nAll about {visit.path}.\n".encode(), content_type="text/markdown")
+    text = f"# {visit.path}\n\nAll that a beekeeper should know about {visit.path} in the winter.\n"
+    visit.reply(200, text.encode(), content_type="text/markdown")
 
 
 def write_list(path: Path, site: Site, count: int) -> Path:

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 LINEAGE = {
     "documents": set(),
     "doctags": {"documents"},
-    "chunks": {"doctags"},
+    "admission": {"doctags", "documents"},
+    "chunks": {"doctags", "admission"},
     "embeddings/dense": {"chunks"},
     "embeddings/lexical": {"chunks"},
 }
