@@ -8,6 +8,7 @@ import typer
 
 from ingest_assets.cli.demo import demo
 from ingest_assets.cli.doctor import doctor
+from ingest_assets.cli.evaluating import app as eval_app
 from ingest_assets.cli.failures import app as failures_app
 from ingest_assets.cli.ingest import run_command
 from ingest_assets.cli.inspecting import inspect
@@ -43,6 +44,7 @@ app.command("inspect")(inspect)
 app.add_typer(queue_app, name="queue")
 app.add_typer(failures_app, name="failures")
 app.command("validate")(validate)
+app.add_typer(eval_app, name="eval")
 app.command("doctor")(doctor)
 app.command("up")(up)
 app.command("demo")(demo)

@@ -1,0 +1,172 @@
+"""`ingest eval`: how good is what comes out, measured against what should."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+import typer
+
+from ingest_assets.cli import flags
+from ingest_assets.cli.output import print_json, say, warn
+from ingest_assets.defs.home import open_home
+from ingest_assets.evaluation.matching import find_truth
+from ingest_assets.evaluation.parse import Measured, Sample, measure_all, sample_of
+from ingest_assets.evaluation.report import report_object, speed
+from ingest_assets.intake.folders import Exclusions, Problem, require_folder, walk
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.options import ParsingOptions
+from ingest_assets.parsing.libraries import library_versions
+from ingest_assets.storage.atomic import replacing
+
+app = typer.Typer(help="Quality reports: what comes out, measured against what should.")
+
+Documents = Annotated[Path, typer.Option("--documents", readable=False, help="Folder with documents.")]
+Truth = Annotated[
+    Path,
+    typer.Option("--truth", readable=False, help="Folder with their Markdown: <file>.md, or <stem>.md."),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", readable=False, help="File that the report is written to, as JSON.")
+]
+
+# name in the report, heading of the column
+_FIGURES = (
+    ("word_ratio", "words"),
+    ("heading_recall", "h-rec"),
+    ("heading_precision", "h-prec"),
+    ("heading_f1", "h-f1"),
+    ("heading_levels", "levels"),
+    ("table_cell_f1", "cells"),
+    ("table_content_f1", "content"),
+    ("order", "order"),
+)
+_LEGEND = (
+    "words: word-sequence ratio; h-…: headings, recall, precision, F1; levels: same heading level; "
+    "cells: table cell F1; content: the same wherever cells stand; order: reading order"
+)
+
+
+@app.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+
+
+@app.command()
+def parse(
+    documents: Documents,
+    truth: Truth,
+    output: Output = None,
+    home: flags.HomeFlag = None,
+    as_json: flags.JsonFlag = False,
+) -> None:
+    """Read every document below a folder, as a run would, and compare it with its truth.
+
+    The settings are those of the home; nothing in it changes. Exit codes: 0 when every document was read,
+    1 when one was not, 2 when there is nothing to compare.
+    """
+    options = open_home(home, only_looks=True).settings.parsing
+    samples = _samples(require_folder(documents), require_folder(truth))
+    _require_place(output)
+    measured = _measured(samples, options, is_quiet=as_json)
+    report = _circumstances(documents, truth, options) | report_object(measured)
+    if output is not None:
+        _write(output, report)
+    if as_json:
+        print_json(report)
+    else:
+        _print_totals(report, output)
+    raise typer.Exit(1 if report["total"]["failed"] else 0)
+
+
+def _samples(documents: Path, truth: Path) -> list[Sample]:
+    """The documents with their truths; refuses where nothing could be compared."""
+    samples = []
+    for seen in walk(documents, Exclusions()):
+        if isinstance(seen, Problem):
+            warn(f"ingest: {documents / seen.path}: {seen.reason}.")
+        else:
+            found = find_truth(PurePosixPath(seen.path), documents, truth)
+            samples.append(sample_of(seen.path, documents / seen.path, found))
+    if not samples:
+        raise ConfigError(f"{documents}: no document is here; give a folder with documents.")
+    if all(sample.truth is None for sample in samples):
+        name = samples[0].name
+        raise ConfigError(
+            f"{truth}: holds the truth of none of the {len(samples)} documents in {documents}; "
+            f"that of {name} would be {name}.md."
+        )
+    return samples
+
+
+def _require_place(output: Path | None) -> None:
+    """Found out before the documents are read, not after."""
+    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
+        raise ConfigError(f"{output}: cannot be written; give a file in a folder that is there.")
+
+
+def _measured(samples: Sequence[Sample], options: ParsingOptions, *, is_quiet: bool) -> list[Measured]:
+    from ingest_assets.parsing.reader import DocumentReader
+
+    if not is_quiet:
+        compared = sum(sample.truth is not None for sample in samples)
+        say(f"{len(samples)} documents, {compared} with a truth. {_LEGEND}.")
+        say(_line([heading for _, heading in _FIGURES], "speed", "document"))
+    measured = []
+    for one in measure_all(samples, DocumentReader(options, _threads())):
+        measured.append(one)
+        if not is_quiet:
+            say(_document_line(one))
+    return measured
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _circumstances(documents: Path, truth: Path, options: ParsingOptions) -> dict[str, Any]:
+    return {
+        "folder": str(documents),
+        "truth": str(truth),
+        "parsing": options.model_dump(mode="json"),
+        "threads": _threads(),
+        "libraries": library_versions(),
+    }
+
+
+def _write(output: Path, report: dict[str, Any]) -> None:
+    with replacing(output.absolute()) as scratch:
+        scratch.write_text(json.dumps(report, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def _document_line(one: Measured) -> str:
+    if one.error is not None:
+        return _line(["-"] * len(_FIGURES), one.error.code, f"{one.sample.name}: {one.error.message}")
+    figures = one.scores.as_dict() if one.scores else {}
+    return _figures_line(figures | speed([one]), one.sample.name)
+
+
+def _print_totals(report: dict[str, Any], output: Path | None) -> None:
+    say()
+    groups = [*report["by_kind"].items(), ("all", report["total"])]
+    for name, figures in groups:
+        counts = f"{figures['read']} read, {figures['failed']} failed, {figures['scored']} compared"
+        say(_figures_line(figures, f"{name}: {counts}"))
+    if output is not None:
+        say(f"Report: {output}")
+
+
+def _figures_line(figures: dict[str, Any], name: str) -> str:
+    pages, documents = figures["pages_per_s"], figures["documents_per_s"]
+    rate = f"{pages:.1f} pages/s" if pages else f"{documents:.1f} docs/s" if documents else "-"
+    return _line([_share(figures.get(key)) for key, _ in _FIGURES], rate, name)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _line(figures: Sequence[str], rate: str, name: str) -> str:
+    return " ".join(f"{figure:>7}" for figure in figures) + f" {rate:>14}  {name}"

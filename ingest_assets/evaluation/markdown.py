@@ -1,0 +1,167 @@
+"""What a Markdown text says: its words, headings and tables, without the marks that say so.
+
+Both sides of a comparison pass through here, so that how a text is marked (escapes, entities, emphasis, link
+targets, comments such as `<!-- image -->`, padded or compact tables) counts neither for nor against anyone.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html.parser import HTMLParser
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from ingest_assets.evaluation.words import Words, words_of
+
+Table = tuple[tuple[str, ...], ...]  # rows of cells; a cell's words are joined by a space
+
+_BREAKS = {"softbreak", "hardbreak"}
+_INLINE_TAGS = frozenset(
+    ["a", "abbr", "b", "cite", "code", "del", "em", "i", "ins", "kbd", "mark", "q", "s", "small", "span"]
+    + ["strong", "sub", "sup", "u"]
+)
+_HEADING_TAG = re.compile(r"h[1-6]")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_MATH_MARKS = re.compile(r"\$\$?(?=\S)|(?<=\S)\$\$?")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading's words, joined by a space, and its level from 1 on."""
+
+    text: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one Markdown text says, in its order."""
+
+    words: Words
+    headings: tuple[Heading, ...]
+    tables: tuple[Table, ...]
+
+
+class _Collector:
+    """Gathers what a text says while it is walked through."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.headings: list[Heading] = []
+        self.tables: list[list[list[str]]] = []
+        self.level = 0  # of the heading whose text comes next
+        self.is_in_cell = False  # the next text is a cell's
+
+    def table(self) -> None:
+        self.tables.append([])
+
+    def row(self) -> None:
+        self.tables[-1].append([])
+
+    def text(self, text: str) -> None:
+        """A heading, a cell or a block of text."""
+        words = words_of(text)
+        self.words += words
+        if self.is_in_cell:
+            self.tables[-1][-1].append(" ".join(words))
+        elif self.level and words:
+            self.headings.append(Heading(" ".join(words), self.level))
+        self.level, self.is_in_cell = 0, False
+
+    def reading(self) -> Reading:
+        tables = (tuple(tuple(row) for row in table if row) for table in self.tables)
+        return Reading(tuple(self.words), tuple(self.headings), tuple(table for table in tables if table))
+
+
+def read_markdown(text: str) -> Reading:
+    """Everything that is compared of a Markdown text (CommonMark with tables; HTML inside it is read too)."""
+    found = _Collector()
+    _walk(_parser().parse(text), found)
+    return found.reading()
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"maxNesting": 100})
+    return parser.enable(["table", "strikethrough"])
+
+
+def _walk(tokens: Sequence[Token], found: _Collector) -> None:
+    for token in tokens:
+        match token.type:
+            case "heading_open":
+                found.level = int(token.tag[1:])
+            case "table_open":
+                found.table()
+            case "tr_open":
+                found.row()
+            case "th_open" | "td_open":
+                found.is_in_cell = True
+            case "inline":
+                found.text(_inline_text(token))
+            case "fence" | "code_block":
+                found.text(token.content)
+            case "html_block":
+                _Html(found).read(token.content)
+
+
+def _inline_text(token: Token) -> str:
+    return _MATH_MARKS.sub("", "".join(_inline_parts(token.children or ())))
+
+
+def _inline_parts(tokens: Sequence[Token]) -> Iterator[str]:
+    """Text without marks: emphasis, link targets and tags fall away, what they stand around stays."""
+    for token in tokens:
+        if token.type in _BREAKS or (token.type == "html_inline" and token.content.startswith("<br")):
+            yield " "
+        elif token.type == "image":
+            yield "".join(_inline_parts(token.children or ()))
+        elif token.type in ("text", "text_special", "code_inline"):
+            yield token.content
+
+
+class _Html(HTMLParser):
+    """HTML inside Markdown: its headings, tables and text."""
+
+    def __init__(self, found: _Collector) -> None:
+        super().__init__(convert_charrefs=True)
+        self._found = found
+        self._parts: list[str] = []
+        self._open_tables = 0
+
+    def read(self, content: str) -> None:
+        self.feed(_COMMENT.sub("", content))
+        self.close()
+        self._end_text()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _INLINE_TAGS:
+            return
+        self._end_text()
+        if tag == "table":
+            self._open_tables += 1
+            self._found.table()
+        elif tag == "tr" and self._open_tables:
+            self._found.row()
+        elif _HEADING_TAG.fullmatch(tag):
+            self._found.level = int(tag[1:])
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _INLINE_TAGS:
+            return
+        if tag in ("td", "th") and self._open_tables and self._found.tables[-1]:
+            self._found.is_in_cell = True
+        self._end_text()
+        if tag == "table":
+            self._open_tables = max(0, self._open_tables - 1)
+
+    def handle_data(self, data: str) -> None:
+        self._parts.append(data)
+
+    def _end_text(self) -> None:
+        text = "".join(self._parts)
+        self._parts.clear()
+        if text.strip() or self._found.is_in_cell:
+            self._found.text(text)
