@@ -18,10 +18,10 @@ from ingest_assets.evaluation.words import Words, words_of
 Table = tuple[tuple[str, ...], ...]  # rows of cells; a cell's words are joined by a space
 
 _BREAKS = {"softbreak", "hardbreak"}
-_INLINE_TAGS = frozenset(
-    ["a", "abbr", "b", "cite", "code", "del", "em", "i", "ins", "kbd", "mark", "q", "s", "small", "span"]
-    + ["strong", "sub", "sup", "u"]
-)
+_INLINE_TAGS = {
+    *("a", "abbr", "b", "cite", "code", "del", "em", "i", "ins", "kbd", "mark", "q", "s", "small", "span"),
+    *("strong", "sub", "sup", "u"),
+}
 _HEADING_TAG = re.compile(r"h[1-6]")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MATH_MARKS = re.compile(r"\$\$?(?=\S)|(?<=\S)\$\$?")
