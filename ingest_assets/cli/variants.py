@@ -58,7 +58,10 @@ def has_ray() -> bool:
 
 
 def settings_of(home: Home, variant: Variant) -> Settings:
-    """The home's settings with every stage run this way; sources are left out, the documents are given."""
+    """The home's settings with every stage run this way; sources are left out, the documents are given.
+
+    Folders are as this home finds them: the variant's home is elsewhere.
+    """
     settings = home.settings
     stages = {stage: _options_of(home.options(stage), variant) for stage in GRAPH}
     dense = settings.embeddings.dense.model_copy(update={"model": home.dense_model})
@@ -68,6 +71,7 @@ def settings_of(home: Home, variant: Variant) -> Settings:
             "sources": {},
             "stages": settings.stages.model_copy(update=stages),
             "embeddings": settings.embeddings.model_copy(update={"dense": dense}),
+            "parsing": home.parsing,
             "features": settings.features.model_copy(update=features),
         }
     )

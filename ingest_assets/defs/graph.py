@@ -11,6 +11,7 @@ import dagster as dg
 
 from ingest_assets.config import Settings
 from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
+from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.stages.admission import AdmissionStage
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
@@ -49,7 +50,12 @@ class Node:
 # In the order they run: each stands below what it reads.
 GRAPH: dict[str, Node] = {
     "documents": Node("documents", (), DOCUMENTS, lambda settings: DocumentsStage()),
-    "doctags": Node("doctags", ("documents",), DOCTAGS, lambda settings: DoctagsStage(settings.parsing)),
+    "doctags": Node(
+        "doctags",
+        ("documents",),
+        DOCTAGS,
+        lambda settings: DoctagsStage(settings.parsing, choose_engine(settings.parsing)),
+    ),
     "admission": Node(
         "admission",
         ("doctags", "documents"),

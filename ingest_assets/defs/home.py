@@ -22,7 +22,7 @@ from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, regis
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import StageOptions
+from ingest_assets.model.options import ParsingOptions, StageOptions
 from ingest_assets.stages.documents import AcquiredFile, KnownFile, LostArtifact
 from ingest_assets.stages.stage import Candidate, Stage, config_hash, work_items
 from ingest_assets.storage.footer import read_footer
@@ -66,7 +66,7 @@ class Home:
                 f"chunks.max_tokens: {settings.chunks.max_tokens} is more than the {limit} tokens that "
                 f"embeddings.dense.model {settings.embeddings.dense.model!r} reads; lower it to {limit}."
             )
-        found = self._with_model_found()
+        found = self._with_models_found()
         return {stage: node.recipe(found) for stage, node in GRAPH.items()}
 
     @functools.cached_property
@@ -80,11 +80,19 @@ class Home:
         model = self.settings.embeddings.dense.model
         return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
 
-    def _with_model_found(self) -> Settings:
-        """The settings, with the model's folder as every worker finds it."""
+    @property
+    def parsing(self) -> ParsingOptions:
+        """How documents are read; Docling's models, too, may be given relative to the home."""
+        given = self.settings.parsing.artifacts_path
+        path = str(self.layout.home / Path(given).expanduser()) if given else ""
+        return self.settings.parsing.model_copy(update={"artifacts_path": path})
+
+    def _with_models_found(self) -> Settings:
+        """The settings, with the models' folders as every worker finds them."""
         families = self.settings.embeddings
         dense = families.dense.model_copy(update={"model": self.dense_model})
-        return self.settings.model_copy(update={"embeddings": families.model_copy(update={"dense": dense})})
+        found = {"embeddings": families.model_copy(update={"dense": dense}), "parsing": self.parsing}
+        return self.settings.model_copy(update=found)
 
     def options(self, stage: str) -> StageOptions:
         """How a stage runs, by the settings."""

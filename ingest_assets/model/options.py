@@ -4,10 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from ingest_assets.model.vlm import VlmOptions
+
 Policy = Literal["io", "cpu", "gpu"]
 Schedule = Literal["fifo", "sjf"]
 BackendName = Literal["local", "ray"]
 RunOn = Literal["auto", "inline", "threads", "processes"]
+EngineName = Literal["embedded", "docling", "native", "vlm"]
 ResolverName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
@@ -91,6 +94,17 @@ class ParsingOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    pdf: Literal["auto"] | EngineName = Field(
+        "auto",
+        description="Who reads PDFs and images: the embedded models, Docling's own, its model-free pipeline "
+        "(native), or a vision model (vlm); auto = docling where its models are, else embedded.",
+    )
+    artifacts_path: str = Field(
+        "",
+        description="Folder with Docling's models, relative to the home; empty = DOCLING_ARTIFACTS_PATH, or "
+        "else the hub's cache.",
+    )
+    vlm: VlmOptions = VlmOptions()
     ocr: bool = Field(True, description="Read pages without a text layer with RapidOCR.")
     max_mebibytes: int = Field(512, ge=1, description="Larger files are refused with E_SECURITY_TOO_LARGE.")
     max_pages: int = Field(5000, ge=1, description="Longer PDFs are refused with E_SECURITY_TOO_MANY_PAGES.")

@@ -4,9 +4,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.model.errors import DocumentMissing, DocumentUnreadable
+from ingest_assets.model.errors import DocumentMissing, DocumentUnreadable, ItemError
 from ingest_assets.model.options import ParsingOptions
-from ingest_assets.parsing.engines import PAGE_FORMATS, Engines
+from ingest_assets.parsing.engines import EMBEDDED, Engines, PageEngine
 from ingest_assets.parsing.errors import CorruptDocument
 from ingest_assets.parsing.inspection import check_pdf, check_size, docling_format
 from ingest_assets.parsing.parsed import ParsedDocument, parsed
@@ -18,12 +18,12 @@ _DAMAGED = "The file is damaged or not what its type says ({}); get an intact co
 class DocumentReader:
     """Docling, warm. Made once per worker process; reads one document at a time."""
 
-    def __init__(self, options: ParsingOptions, threads: int) -> None:
+    def __init__(self, options: ParsingOptions, threads: int, engine: PageEngine = EMBEDDED) -> None:
         go_offline()
         silence_libraries()
         without_office_programs()
         self._options = options
-        self._engines = Engines(options, threads)
+        self._engines = Engines(options, threads, engine)
 
     def read(self, path: Path, name: str, mime: str) -> ParsedDocument:
         """Read the bytes at `path` as a document called `name` of media type `mime` (see `media_type`)."""
@@ -32,7 +32,7 @@ class DocumentReader:
         if kind == "pdf":
             check_pdf(content, self._options)
         result = self._convert(kind, name, content)
-        parser = f"docling/{kind}-embedded" if kind in PAGE_FORMATS else f"docling/{kind}"
+        parser = self._engines.parser(kind)
         return parsed(result.document, name=name, parser=parser, warnings=_warnings(result))
 
     def _content(self, path: Path) -> bytes:
@@ -49,7 +49,7 @@ class DocumentReader:
         try:
             return _completed(self._engines.pipeline(kind).execute(source, raises_on_error=True))
         except RuntimeError as error:  # how a Docling pipeline reports whatever stopped it
-            if isinstance(error.__cause__, MemoryError | ImportError):
+            if isinstance(error.__cause__, ItemError | MemoryError | ImportError):
                 raise error.__cause__ from None
             raise CorruptDocument(_DAMAGED.format(type(error.__cause__ or error).__name__)) from error
 

@@ -12,7 +12,9 @@ from ingest_assets.model.identity import canonical_json, document_name, sha256_t
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import ParsingOptions
 from ingest_assets.model.schemas import DOCTAGS, TableSpec
+from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEngine
 from ingest_assets.parsing.libraries import library_versions
+from ingest_assets.parsing.media import DOCLING_FORMATS
 from ingest_assets.parsing.parsed import renamed
 from ingest_assets.stages.adoption import StoredRows
 from ingest_assets.stages.documents import read_verified
@@ -35,11 +37,15 @@ _COLUMNS = (
     "title",
     "warnings",
 )
+# Limits only refuse documents: raising one must not convert all the others again.
+_LIMITS = {"max_mebibytes", "max_pages"}
+# What only pages are read by, and so part of the engine's identity.
+_OF_THE_ENGINE = {"pdf", "artifacts_path", "vlm", "ocr"}
 
 
 @dataclass(frozen=True, slots=True)
 class DoctagsStage:
-    """One row per document that Docling could read."""
+    """One row per document that Docling could read. The engine is the one found where the plan was made."""
 
     name: ClassVar[str] = "doctags"
     version: ClassVar[str] = "1"
@@ -47,16 +53,19 @@ class DoctagsStage:
     preload: ClassVar[tuple[str, ...]] = PRELOAD
 
     parsing: ParsingOptions = ParsingOptions()
+    engine: PageEngine = EMBEDDED
 
     def config(self) -> Mapping[str, Any]:
-        """Limits only refuse documents: raising one must not convert all the others again."""
-        return self.parsing.model_dump(mode="json", exclude={"max_mebibytes", "max_pages"})
+        """What decides every format, and for each page format who reads it."""
+        shared = self.parsing.model_dump(mode="json", exclude=_LIMITS | _OF_THE_ENGINE)
+        return shared | {kind: self.engine.identity(kind, self.parsing) for kind in PAGE_FORMATS}
 
     def libraries(self) -> Mapping[str, str]:
         return library_versions()
 
     def footer(self) -> Mapping[str, str]:
-        return {}
+        models = self.engine.described(self.parsing)
+        return {"pdf_engine": self.engine.name} | ({"pdf_models": models} if models else {})
 
     def candidates(self, documents: Table) -> Iterator[Candidate]:
         """One per acquired document. Its bytes and media type decide the row, but for the document's name."""
@@ -65,7 +74,15 @@ class DoctagsStage:
             upstream = upstream_of(row["content_hash"], row["mime"])
             meta = {name: row[name] for name in ("content_hash", "mime", "path")}
             meta["name"] = document_name(row["uri"])
-            yield Candidate(row["doc_id"], upstream, meta, (row["path"],), row["size_bytes"], can_adopt=True)
+            yield Candidate(
+                row["doc_id"],
+                upstream,
+                meta,
+                (row["path"],),
+                row["size_bytes"],
+                can_adopt=True,
+                ignores=unread_by(row["mime"]),
+            )
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """One document, converted; one that only moved takes its row along."""
@@ -81,7 +98,7 @@ class DoctagsStage:
     def _converted(self, item: WorkItem, context: ItemContext) -> dict[str, Any]:
         """What a warm reader makes of it."""
         threads = max(1, len(os.sched_getaffinity(0)) // context.workers)
-        with _READERS.lend(self.parsing, threads) as reader:
+        with _READERS.lend(self.parsing, threads, self.engine) as reader:
             parsed = reader.read(Path(item.meta["path"]), item.meta["name"], item.meta["mime"])
         return {name: getattr(parsed, name) for name in _COLUMNS}
 
@@ -89,6 +106,11 @@ class DoctagsStage:
 def upstream_of(content_hash: str, mime: str) -> str:
     """What of a documents row decides a doctags row."""
     return sha256_text(canonical_json([content_hash, mime]))
+
+
+def unread_by(mime: str) -> tuple[str, ...]:
+    """Page formats that a document is not of: how they are read is nothing to it."""
+    return tuple(kind for kind in PAGE_FORMATS if kind != DOCLING_FORMATS.get(mime))
 
 
 def _adopted(item: WorkItem) -> dict[str, Any] | None:
@@ -101,11 +123,11 @@ def _adopted(item: WorkItem) -> dict[str, Any] | None:
     return row | {"document": renamed(row["document"], item.meta["name"])}
 
 
-def _open_reader(parsing: ParsingOptions, threads: int) -> "DocumentReader":
+def _open_reader(parsing: ParsingOptions, threads: int, engine: PageEngine) -> "DocumentReader":
     """A warm converter: a fresh one per document costs many times the conversion."""
     from ingest_assets.parsing.reader import DocumentReader
 
-    return DocumentReader(parsing, threads)
+    return DocumentReader(parsing, threads, engine)
 
 
 _READERS = Lending(_open_reader)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ingest_assets.model.items import WorkItem
 from ingest_assets.parsing.media import media_type
-from ingest_assets.stages.doctags import upstream_of
+from ingest_assets.stages.doctags import unread_by, upstream_of
 from ingest_assets.stages.documents import HEAD_BYTES
 from ingest_assets.stages.stage import Candidate
 
@@ -18,4 +18,5 @@ def acquired(item: WorkItem) -> Candidate | None:
     except (KeyError, OSError):
         return None
     mime = item.meta.get("mime") or media_type(path.name, head)
-    return Candidate(item.item_id, upstream_of(item.meta["content_hash"], mime), can_adopt=True)
+    upstream = upstream_of(item.meta["content_hash"], mime)
+    return Candidate(item.item_id, upstream, can_adopt=True, ignores=unread_by(mime))

@@ -28,7 +28,8 @@ class Candidate:
     """One thing a stage could work on, as its upstream table shows it.
 
     With `can_adopt`, its item's meta says as `ADOPTS` where the table holds rows of the same fingerprint
-    under another id; the stage may take them and put its own id and name to them.
+    under another id; the stage may take them and put its own id and name to them. `ignores` names the keys of
+    the stage's configuration that cannot change this item's rows: it stays current when they change.
     """
 
     item_id: str
@@ -37,6 +38,7 @@ class Candidate:
     input_paths: tuple[str, ...] = ()
     cost_hint: float = 1.0
     can_adopt: bool = False
+    ignores: tuple[str, ...] = ()
 
 
 class Stage(Protocol):
@@ -95,7 +97,8 @@ def work_items(
     held = stored.items if stored else {}
     elsewhere = stored_by_fingerprint(layout.table(stage.spec.asset, batch), stored)
     for candidate in candidates:
-        mark = fingerprint(stage.name, stage.version, config, libraries, candidate.upstream)
+        deciding = {key: value for key, value in config.items() if key not in candidate.ignores}
+        mark = fingerprint(stage.name, stage.version, deciding, libraries, candidate.upstream)
         part = staged.get(candidate.item_id)
         record = part if part and part.fingerprint == mark else held.get(candidate.item_id)
         adopts = candidate.can_adopt and mark in elsewhere and not is_current(record, mark)

@@ -1,5 +1,6 @@
-"""Who reads pages: the embedded models, Docling's own, its model-free pipeline, or a vision model behind HTTP."""
+"""Who reads pages: the embedded models, Docling's own, its model-free pipeline, or a vision model."""
 
-from ingest_assets.parsing.engines.pipelines import PAGE_FORMATS, Engines
+from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEngine, choose_engine
+from ingest_assets.parsing.engines.pipelines import Engines
 
-__all__ = ["PAGE_FORMATS", "Engines"]
+__all__ = ["EMBEDDED", "PAGE_FORMATS", "Engines", "PageEngine", "choose_engine"]

@@ -3,13 +3,11 @@
 import threading
 from functools import cached_property
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from ingest_assets.model.options import ParsingOptions
-
-PAGE_FORMATS = ("pdf", "image")  # read page by page, with layout and OCR
+from ingest_assets.model.options import EngineName, ParsingOptions
+from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEngine
+from ingest_assets.parsing.engines.pages import open_docling, open_embedded, open_native
 
 _opening = threading.Lock()  # a pipeline fills registries that all of them share
 
@@ -37,9 +35,12 @@ _BACKENDS = {
 class Engines:
     """Docling's pipelines, each made when the first document asks for it and kept warm."""
 
-    def __init__(self, options: ParsingOptions, threads: int) -> None:
+    def __init__(self, options: ParsingOptions, threads: int, engine: PageEngine = EMBEDDED) -> None:
         self._options = options
         self._threads = threads
+        self._engine = engine
+        self._pages: dict[EngineName, Any] = {}
+        _forget_environment()
 
     def backend(self, kind: str) -> Any:
         """The class that opens documents of this format."""
@@ -50,12 +51,35 @@ class Engines:
         """Docling's defaults fetch nothing, remote or local; only PDFs have something to set."""
         from docling.datamodel.backend_options import ThreadedDoclingParseBackendOptions
 
-        return ThreadedDoclingParseBackendOptions(parser_threads=self._threads) if kind == "pdf" else None
+        if kind != "pdf":
+            return None
+        renders = self._engine.reader_of(kind) != "native"
+        return ThreadedDoclingParseBackendOptions(parser_threads=self._threads, render_pages=renders)
 
     def pipeline(self, kind: str) -> Any:
         """The pipeline that converts documents of this format."""
         with _opening:
-            return self._pages if kind in PAGE_FORMATS else self._simple
+            if kind not in PAGE_FORMATS:
+                return self._simple
+            engine = self._engine.reader_of(kind)
+            if engine not in self._pages:
+                self._pages[engine] = self._open(engine)
+            return self._pages[engine]
+
+    def parser(self, kind: str) -> str:
+        """Who reads documents of this format, as the table says it."""
+        return f"docling/{kind}-{self._engine.reader_of(kind)}" if kind in PAGE_FORMATS else f"docling/{kind}"
+
+    def _open(self, engine: EngineName) -> Any:
+        if engine == "docling":
+            return open_docling(self._options.ocr, self._threads, self._engine.models)
+        if engine == "native":
+            return open_native(self._threads)
+        if engine == "vlm":
+            from ingest_assets.parsing.engines.vlm import open_vlm
+
+            return open_vlm(self._options.vlm)
+        return open_embedded(self._options.ocr, self._threads)
 
     @cached_property
     def _simple(self) -> Any:
@@ -64,62 +88,9 @@ class Engines:
 
         return SimplePipeline(ConvertPipelineOptions())
 
-    @cached_property
-    def _pages(self) -> Any:
-        from docling.datamodel.accelerator_options import AcceleratorDevice, AcceleratorOptions
-        from docling.datamodel.pipeline_options import ThreadedPdfPipelineOptions
-        from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
 
-        from ingest_assets.parsing import plugin
+def _forget_environment() -> None:
+    """Docling would look for models where its own variable says, on each machine anew."""
+    from docling.datamodel.settings import settings
 
-        register_plugin()
-        accelerator = AcceleratorOptions(num_threads=self._threads, device=AcceleratorDevice.CPU)
-        return StandardPdfPipeline(
-            ThreadedPdfPipelineOptions(
-                accelerator_options=accelerator,
-                allow_external_plugins=True,
-                layout_options=plugin.EmbeddedLayoutOptions(),
-                table_structure_options=plugin.GeometricTableOptions(),
-                do_ocr=self._options.ocr,
-                ocr_options=ocr_options(),
-                # one page at a time: a larger batch would wait for pages that never come
-                layout_batch_size=1,
-                ocr_batch_size=1,
-                table_batch_size=1,
-                batch_polling_interval_seconds=0.05,
-                queue_max_size=8,
-            )
-        )
-
-
-def ocr_options() -> Any:
-    """RapidOCR with the weights in its own package: given paths, it never looks for a download."""
-    from ingest_assets.parsing import plugin
-
-    spec = find_spec("rapidocr")
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("rapidocr is not installed; it reads pages without a text layer.")
-    models = Path(spec.submodule_search_locations[0]) / "models"
-    return plugin.ScannedPageOcrOptions(
-        backend="onnxruntime",
-        det_model_path=str(models / "PP-OCRv6_det_small.onnx"),
-        cls_model_path=str(models / "ch_ppocr_mobile_v2.0_cls_mobile.onnx"),
-        rec_model_path=str(models / "PP-OCRv6_rec_small.onnx"),
-        rapidocr_params={"Global.log_level": "critical"},
-    )
-
-
-def register_plugin() -> None:
-    """Docling finds the plug-in by its entry point; where the product is not installed, hand it over."""
-    from docling.models.factories import get_layout_factory, get_ocr_factory, get_table_structure_factory
-
-    from ingest_assets.parsing import plugin
-
-    for factory, engines in (
-        (get_layout_factory(allow_external_plugins=True), plugin.layout_engines()),
-        (get_table_structure_factory(allow_external_plugins=True), plugin.table_structure_engines()),
-        (get_ocr_factory(allow_external_plugins=True), plugin.ocr_engines()),
-    ):
-        for engine in next(iter(engines.values())):
-            if engine.get_options_type() not in factory.classes:  # type: ignore[attr-defined]
-                factory.register(engine, "ingest_assets", plugin.__name__)
+    settings.artifacts_path = None
