@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,7 +16,8 @@ from ingest_assets.evaluation.parse import Measured, Sample, measure_all, sample
 from ingest_assets.evaluation.report import report_object, speed
 from ingest_assets.intake.folders import Exclusions, Problem, require_folder, walk
 from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.options import ParsingOptions
+from ingest_assets.model.options import EngineName, ParsingOptions
+from ingest_assets.parsing.engines import PageEngine, choose_engine
 from ingest_assets.parsing.libraries import library_versions
 from ingest_assets.storage.atomic import replacing
 
@@ -29,6 +30,10 @@ Truth = Annotated[
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", readable=False, help="File that the report is written to, as JSON.")
+]
+Engine = Annotated[
+    Literal["auto", EngineName] | None,
+    typer.Option("--engine", help="Who reads PDFs and images, in place of the setting parsing.pdf."),
 ]
 
 # name in the report, heading of the column
@@ -59,6 +64,7 @@ def parse(
     documents: Documents,
     truth: Truth,
     output: Output = None,
+    engine: Engine = None,
     home: flags.HomeFlag = None,
     as_json: flags.JsonFlag = False,
 ) -> None:
@@ -67,11 +73,14 @@ def parse(
     The settings are those of the home; nothing in it changes. Exit codes: 0 when every document was read,
     1 when one was not, 2 when there is nothing to compare.
     """
-    options = open_home(home, only_looks=True).settings.parsing
+    options = open_home(home, only_looks=True).parsing
+    if engine is not None:
+        options = options.model_copy(update={"pdf": engine})
+    chosen = choose_engine(options)
     samples = _samples(require_folder(documents), require_folder(truth))
     _require_place(output)
-    measured = _measured(samples, options, is_quiet=as_json)
-    report = _circumstances(documents, truth, options) | report_object(measured)
+    measured = _measured(samples, options, chosen, is_quiet=as_json)
+    report = _circumstances(documents, truth, options, chosen) | report_object(measured)
     if output is not None:
         _write(output, report)
     if as_json:
@@ -107,15 +116,18 @@ def _require_place(output: Path | None) -> None:
         raise ConfigError(f"{output}: cannot be written; give a file in a folder that is there.")
 
 
-def _measured(samples: Sequence[Sample], options: ParsingOptions, *, is_quiet: bool) -> list[Measured]:
+def _measured(
+    samples: Sequence[Sample], options: ParsingOptions, engine: PageEngine, *, is_quiet: bool
+) -> list[Measured]:
     from ingest_assets.parsing.reader import DocumentReader
 
     if not is_quiet:
         compared = sum(sample.truth is not None for sample in samples)
-        say(f"{len(samples)} documents, {compared} with a truth. {_LEGEND}.")
+        say(f"{len(samples)} documents, {compared} with a truth; pages read by {engine.name} ({engine.why}).")
+        say(f"{_LEGEND}.")
         say(_line([heading for _, heading in _FIGURES], "speed", "document"))
     measured = []
-    for one in measure_all(samples, DocumentReader(options, _threads())):
+    for one in measure_all(samples, DocumentReader(options, _threads(), engine)):
         measured.append(one)
         if not is_quiet:
             say(_document_line(one))
@@ -126,10 +138,13 @@ def _threads() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _circumstances(documents: Path, truth: Path, options: ParsingOptions) -> dict[str, Any]:
+def _circumstances(
+    documents: Path, truth: Path, options: ParsingOptions, engine: PageEngine
+) -> dict[str, Any]:
     return {
         "folder": str(documents),
         "truth": str(truth),
+        "engine": engine.name,
         "parsing": options.model_dump(mode="json"),
         "threads": _threads(),
         "libraries": library_versions(),
@@ -145,7 +160,8 @@ def _document_line(one: Measured) -> str:
     if one.error is not None:
         return _line(["-"] * len(_FIGURES), one.error.code, f"{one.sample.name}: {one.error.message}")
     figures = one.scores.as_dict() if one.scores else {}
-    return _figures_line(figures | speed([one]), one.sample.name)
+    note = "" if one.scores else f" (no truth; {one.chars} characters read)"
+    return _figures_line(figures | speed([one]), one.sample.name + note)
 
 
 def _print_totals(report: dict[str, Any], output: Path | None) -> None:

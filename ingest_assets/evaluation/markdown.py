@@ -24,7 +24,8 @@ _INLINE_TAGS = {
 }
 _HEADING_TAG = re.compile(r"h[1-6]")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_MATH_MARKS = re.compile(r"\$\$?(?=\S)|(?<=\S)\$\$?")
+_FORMULA = re.compile(r"\$\$|\$(?=\S)([^$]*\S)\$(?!\d)")
+_HEADING_IN_CELL = re.compile(r"\A#{2,6}\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class _Collector:
 
     def text(self, text: str) -> None:
         """A heading, a cell or a block of text."""
-        words = words_of(text)
+        words = words_of(_HEADING_IN_CELL.sub("", text) if self.is_in_cell else text)
         self.words += words
         if self.is_in_cell:
             self.tables[-1][-1].append(" ".join(words))
@@ -108,7 +109,7 @@ def _walk(tokens: Sequence[Token], found: _Collector) -> None:
 
 
 def _inline_text(token: Token) -> str:
-    return _MATH_MARKS.sub("", "".join(_inline_parts(token.children or ())))
+    return _FORMULA.sub(r"\1", "".join(_inline_parts(token.children or ())))
 
 
 def _inline_parts(tokens: Sequence[Token]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ class Measured:
     sample: Sample
     seconds: float
     pages: int = 0
+    chars: int = 0  # that can become chunks
     parser: str = ""
     warnings: tuple[str, ...] = ()
     scores: Scores | None = None
@@ -58,6 +60,7 @@ class Measured:
             "error": {"code": error.code, "message": error.message} if error else None,
             "parser": self.parser or None,
             "pages": self.pages,
+            "chars": self.chars,
             "seconds": round(self.seconds, 4),
             "warnings": list(self.warnings),
             "scores": self.scores.as_dict() if self.scores else None,
@@ -79,18 +82,18 @@ def measure_all(samples: Sequence[Sample], reader: "DocumentReader") -> Iterator
 
 
 def warm_up(samples: Iterable[Sample], reader: "DocumentReader") -> None:
-    """Read the smallest document of each format once, so that nobody's time holds the loading of models."""
-    smallest: dict[str, Sample] = {}
+    """Read the smallest readable document of each format once: loading models is in nobody's time."""
+    warm: set[str] = set()
     for sample in sorted(samples, key=lambda sample: (sample.size_bytes, sample.name)):
-        smallest.setdefault(sample.kind, sample)
-    for sample in smallest.values():
-        caught(lambda sample=sample: _read(sample, reader))  # type: ignore[misc]
+        if sample.kind not in warm:
+            _, error = caught(partial(_read, sample, reader))
+            warm |= {sample.kind} if error is None else set()
 
 
 def measure(sample: Sample, reader: "DocumentReader") -> Measured:
     """Read one document with a warm reader and compare it with its truth. Only the reading is timed."""
     started = time.perf_counter()
-    parsed, error = caught(lambda: _read(sample, reader))
+    parsed, error = caught(partial(_read, sample, reader))
     seconds = time.perf_counter() - started
     if parsed is None:
         failure = described(error or RuntimeError("no result"), stage=STAGE, item_id=sample.name)
@@ -99,7 +102,9 @@ def measure(sample: Sample, reader: "DocumentReader") -> Measured:
     if sample.truth is not None:
         truth = sample.truth.read_text(encoding="utf-8", errors="replace")
         scores = score(markdown_of(parsed, like=truth), truth)
-    return Measured(sample, seconds, parsed.pages, parsed.parser, parsed.warnings, scores)
+    return Measured(
+        sample, seconds, parsed.pages, parsed.chars, parsed.parser, parsed.warnings, scores=scores
+    )
 
 
 def _read(sample: Sample, reader: "DocumentReader") -> ParsedDocument:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ingest_assets.evaluation.agreement import Agreement, pooled
 from ingest_assets.evaluation.parse import Measured
-from ingest_assets.evaluation.scores import Scores
+from ingest_assets.evaluation.scores import Scores, rounded
 
 
 def report_object(measured: Sequence[Measured]) -> dict[str, Any]:
@@ -56,14 +56,14 @@ def speed(read: Sequence[Measured]) -> dict[str, float | int | None]:
 
 def _mean(scores: Sequence[Scores], figure: Callable[[Scores], float | None]) -> float | None:
     values = [value for value in map(figure, scores) if value is not None]
-    return sum(values) / len(values) if values else None
+    return rounded(sum(values) / len(values)) if values else None
 
 
 def _shares(agreement: Agreement) -> dict[str, float | int | None]:
     return {
-        "recall": agreement.recall,
-        "precision": agreement.precision,
-        "f1": agreement.f1,
+        "recall": rounded(agreement.recall),
+        "precision": rounded(agreement.precision),
+        "f1": rounded(agreement.f1),
         "matched": agreement.matched,
         "wanted": agreement.wanted,
         "found": agreement.found,

@@ -26,7 +26,7 @@ class Scores:
 
     def as_dict(self) -> dict[str, Any]:
         """The figures, as they are reported."""
-        return {
+        figures = {
             "word_ratio": self.word_ratio,
             "words": self.words,
             "truth_words": self.truth_words,
@@ -42,6 +42,12 @@ class Scores:
             "truth_table_cells": self.cells.wanted,
             "order": self.order,
         }
+        return {name: rounded(figure) for name, figure in figures.items()}
+
+
+def rounded(figure: float | None) -> float | None:
+    """Four digits are more than a measure like this can mean."""
+    return round(figure, 4) if isinstance(figure, float) else figure
 
 
 def score(ours: str, truth: str) -> Scores:

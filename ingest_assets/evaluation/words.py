@@ -11,12 +11,17 @@ Words = tuple[str, ...]
 # Letters, digits and their accents in a row are a word; every other visible character is one of its own, so
 # that `(nuts) .` and `(nuts).` are the same words.
 _WORD = regex.compile(r"[\w\p{M}]+|[^\s\w\p{M}]")
+# Some of Docling's readers write typewriter marks for these, others leave them as they are.
+_TYPEWRITER = str.maketrans("‐‒–—―‘’‚“”„", "-----'''\"\"\"")
 _INVISIBLE = regex.compile(r"\p{Cf}")  # soft hyphens, joiners, direction marks
 
 
 def words_of(text: str) -> Words:
-    """The words of plain text: entities decoded, NFKC, without invisible characters; case counts."""
-    plain = unicodedata.normalize("NFKC", html.unescape(text))
+    """The words of plain text: entities decoded, NFKC, no invisible characters, one kind of dash and quote.
+
+    Case counts, and so does every other character.
+    """
+    plain = unicodedata.normalize("NFKC", html.unescape(text)).translate(_TYPEWRITER)
     return tuple(_WORD.findall(_INVISIBLE.sub("", plain)))
 
 
