@@ -48,12 +48,19 @@ def open_backend(
     """The backend itself; `say` hears what far workers print."""
     kind = kind_of(options)
     if kind != "ray":
-        return local_backend(kind, workers, preload)
+        return local_backend(kind, workers, preload, options.execution.max_worker_mebibytes)
     from ingest_assets.backends.ray_backend import RayBackend
 
     ray_cluster.connect(options.execution.address)
     gpus = gpus_claimed(options, ray_cluster.cluster_machine())
-    return RayBackend(workers, preload, num_cpus=_cpus_claimed(options), num_gpus=gpus, say=say)
+    return RayBackend(
+        workers,
+        preload,
+        num_cpus=_cpus_claimed(options),
+        num_gpus=gpus,
+        max_mebibytes=options.execution.max_worker_mebibytes,
+        say=say,
+    )
 
 
 def _cpus_claimed(options: StageOptions) -> float:

@@ -2,12 +2,18 @@
 
 import signal
 
-from ingest_assets.model.errors import ItemCancelled, ItemTimeout, WorkerDied
+from ingest_assets.model.errors import ItemCancelled, ItemTimeout, MemoryExceeded, WorkerDied
 
 
 def timed_out(timeout_s: float) -> ItemTimeout:
     """The item was stopped, or given up, at its limit."""
     return ItemTimeout(f"ran past its limit of {timeout_s:g} s", detail={"limit_s": timeout_s})
+
+
+def outgrew(limit_mebibytes: int) -> MemoryExceeded:
+    """The item's process was killed because it held more memory than one worker may."""
+    message = f"needed more than the {limit_mebibytes} MiB a worker may have (execution.max_worker_mebibytes)"
+    return MemoryExceeded(message, detail={"limit_mebibytes": limit_mebibytes})
 
 
 def died(exit_code: int | None, *, while_starting: bool = False) -> WorkerDied:

@@ -13,10 +13,12 @@ LocalKind = Literal["inline", "threads", "processes"]
 __all__ = ["InlineBackend", "LocalKind", "ProcessBackend", "ThreadBackend", "local_backend"]
 
 
-def local_backend(kind: LocalKind, workers: int, preload: Sequence[str] = ()) -> ExecutionBackend:
-    """Processes can be killed; threads cannot; inline has no one to kill."""
+def local_backend(
+    kind: LocalKind, workers: int, preload: Sequence[str] = (), max_mebibytes: int = 0
+) -> ExecutionBackend:
+    """Processes can be killed, also for their memory; threads cannot; inline has no one to kill."""
     if kind == "inline":
         return InlineBackend()
     if kind == "processes":
-        return ProcessBackend(workers, preload)
+        return ProcessBackend(workers, preload, max_mebibytes=max_mebibytes)
     return ThreadBackend(workers)

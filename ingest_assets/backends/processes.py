@@ -29,8 +29,10 @@ class ProcessBackend:
 
     `preload` names modules that are imported once in the fork server (when it is not running yet) and
     otherwise in each worker before its first item. `max_items_per_worker` replaces a process after so many
-    items; 0 = never. Workers ignore SIGINT (the coordinator decides), die on SIGTERM, print to standard
-    error, and do not outlive the coordinator, even when that is killed.
+    items; 0 = never. A process above `max_mebibytes` of resident memory is killed; its item fails when it was
+    the first one there, and else has another try in a fresh process; 0 = no limit. Workers ignore SIGINT (the
+    coordinator decides), die on SIGTERM, print to standard error, and do not outlive the coordinator, even
+    when that is killed.
     """
 
     def __init__(
@@ -39,11 +41,14 @@ class ProcessBackend:
         preload: Sequence[str] = (),
         start_method: StartMethod = "forkserver",
         max_items_per_worker: int = 0,
+        max_mebibytes: int = 0,
     ) -> None:
         context = _context(start_method, preload)
         self._workers = max(1, workers)
         self._owner_pid = os.getpid()
-        self._new_pump = lambda: Pump(context, self._workers, tuple(preload), max_items_per_worker)
+        self._new_pump = lambda: Pump(
+            context, self._workers, tuple(preload), max_items_per_worker, max_mebibytes
+        )
         self._pump: Pump | None = None
         self._thread: threading.Thread | None = None
         self._closed = False

@@ -20,11 +20,13 @@ from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from ingest_assets.backends.endings import cancelled, died, timed_out
+from ingest_assets.backends.endings import cancelled, died, outgrew, timed_out
 from ingest_assets.backends.slots import START_LIMIT_S, Job, Slot
 from ingest_assets.model.errors import ContractBroken, ItemError, WorkerDied
 
 LEAVE_LIMIT_S = 2.0
+MEBIBYTE = 1024 * 1024
+LOOK_AT_MEMORY_S = 0.1
 _UNREADABLE = (pickle.PickleError, ImportError, AttributeError, TypeError, ValueError, LookupError, EOFError)
 _log = logging.getLogger(__name__)
 
@@ -32,12 +34,21 @@ _log = logging.getLogger(__name__)
 class Pump:
     """What has no underscore may be called from any thread; everything else belongs to `run`."""
 
-    def __init__(self, context: BaseContext, workers: int, preload: tuple[str, ...], max_items: int) -> None:
+    def __init__(
+        self,
+        context: BaseContext,
+        workers: int,
+        preload: tuple[str, ...],
+        max_items: int,
+        max_mebibytes: int = 0,
+    ) -> None:
         self._context = context
         self._workers = workers
         self._preload = preload
         self._max_items = max_items
+        self._max_mebibytes = max_mebibytes
         self._waiting: deque[Job] = deque()
+        self._wanting_fresh: deque[Job] = deque()
         self._slots: list[Slot] = []
         self._kill_at: float | None = None
         self._is_starting_a_slot = False
@@ -66,11 +77,12 @@ class Pump:
 
     def cancel_waiting(self) -> None:
         """Answer for every call that has not been handed out."""
-        while self._waiting:
-            with contextlib.suppress(IndexError):  # another thread was quicker
-                job = self._waiting.popleft()
-                if not job.future.cancel():
-                    job.end(error=cancelled())
+        for jobs in (self._wanting_fresh, self._waiting):
+            while jobs:
+                with contextlib.suppress(IndexError):  # another thread was quicker
+                    job = jobs.popleft()
+                    if not job.future.cancel():
+                        job.end(error=cancelled())
 
     def release(self) -> None:
         """Close the wake-up pipe, once nobody runs or wakes the pump any more."""
@@ -86,6 +98,7 @@ class Pump:
                 self._start_and_assign()
                 self._listen()
                 self._stop_late_items()
+                self._stop_outgrown_items()
         finally:
             self._end_all()
 
@@ -106,18 +119,25 @@ class Pump:
         for slot in [slot for slot in self._slots if slot.is_ready and slot.job is None]:
             self._assign(slot)
         starting = sum(not slot.is_ready for slot in self._slots)
-        for _ in range(min(len(self._waiting) - starting, self._workers - len(self._slots))):
+        wanted = len(self._waiting) + len(self._wanting_fresh)
+        for _ in range(min(wanted - starting, self._workers - len(self._slots))):
             self._start_slot()
 
     def _assign(self, slot: Slot) -> None:
-        while self._waiting and slot.job is None:
-            job = self._waiting.popleft()
+        while slot.job is None and (jobs := self._jobs_for(slot)):
+            job = jobs.popleft()
             if not job.future.running() and not job.future.set_running_or_notify_cancel():
                 continue
             if not slot.give(job):  # it died while idle: the item has not started, the next process takes it
-                self._waiting.appendleft(job)
+                jobs.appendleft(job)
                 self._drop(slot)
                 return
+
+    def _jobs_for(self, slot: Slot) -> deque[Job]:
+        return self._wanting_fresh if self._wanting_fresh and not slot.served else self._waiting
+
+    def _put_back(self, job: Job) -> None:
+        (self._wanting_fresh if job.wants_fresh else self._waiting).appendleft(job)
 
     def _start_slot(self) -> None:
         self._is_starting_a_slot = True
@@ -139,8 +159,8 @@ class Pump:
             return Slot(self._context, self._preload)
 
     def _fail_oldest(self, error: ItemError) -> None:
-        if self._waiting:
-            job = self._waiting.popleft()
+        if jobs := self._wanting_fresh or self._waiting:
+            job = jobs.popleft()
             if job.future.running() or job.future.set_running_or_notify_cancel():
                 job.end(error=error)
 
@@ -158,6 +178,8 @@ class Pump:
         moments = [slot.deadline for slot in self._slots if slot.deadline is not None]
         if self._kill_at is not None:
             moments.append(self._kill_at)
+        if self._max_mebibytes and any(slot.has_started for slot in self._slots):
+            moments.append(time.monotonic() + LOOK_AT_MEMORY_S)
         return max(0.0, min(moments) - time.monotonic()) if moments else None
 
     def _hear(self, slot: Slot, *, has_ended: bool) -> None:
@@ -171,7 +193,7 @@ class Pump:
             self._bury(slot)
 
     def _answer(self, slot: Slot, message: bytes) -> None:
-        job, slot.job, slot.deadline = slot.job, None, None
+        job, slot.job, slot.deadline, slot.has_started = slot.job, None, None, False
         slot.served += 1
         if job is not None:
             try:
@@ -195,7 +217,7 @@ class Pump:
         if slot.job is not None and slot.has_started:
             slot.job.end(error=cancelled() if self._is_killing() else error)
         elif slot.job is not None:
-            self._waiting.appendleft(slot.job)
+            self._put_back(slot.job)
         elif not slot.is_ready:
             self._fail_oldest(error)
 
@@ -213,6 +235,20 @@ class Pump:
                 self._account_for(slot, timed_out(slot.job.timeout_s))
             else:
                 self._account_for(slot, WorkerDied(f"a process was not ready within {START_LIMIT_S:g} s"))
+
+    def _stop_outgrown_items(self) -> None:
+        """An item is killed for what it needs itself, not for what items before it left in the process."""
+        limit = self._max_mebibytes * MEBIBYTE
+        for slot in [slot for slot in self._slots if limit and slot.has_started]:
+            job = slot.job
+            if job is None or slot.resident_bytes() <= limit or slot.has_message():
+                continue
+            self._drop(slot)
+            if slot.served:
+                job.wants_fresh = True
+                self._put_back(job)
+            else:
+                job.end(error=outgrew(self._max_mebibytes))
 
     def _end_all(self) -> None:
         for slot in self._slots:

@@ -24,12 +24,14 @@ MAX_LINES = 200
 class Supervisor:
     """One worker slot of a stage, somewhere on the cluster. `stay` and `run` run at the same time."""
 
-    def __init__(self, preload: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, preload: Sequence[str], environment: Mapping[str, str], max_mebibytes: int = 0
+    ) -> None:
         if "OMP_NUM_THREADS" not in environment:  # Ray sets it; native code would count threads differently
             os.environ.pop("OMP_NUM_THREADS", None)
         os.environ.update(environment)
         self._output = _Output()
-        self._backend = ProcessBackend(1, preload, start_method="spawn")
+        self._backend = ProcessBackend(1, preload, start_method="spawn", max_mebibytes=max_mebibytes)
 
     def ready(self) -> tuple[str, str]:
         """Where this worker is, and which code it has."""

@@ -61,6 +61,7 @@ class RayBackend:
         *,
         num_cpus: float = 1.0,
         num_gpus: float = 0.0,
+        max_mebibytes: int = 0,
         say: Callable[[str], None] = lambda line: None,
         start_limit_s: float = START_LIMIT_S,
     ) -> None:
@@ -68,6 +69,7 @@ class RayBackend:
         self._workers = max(1, workers)
         self._preload = tuple(preload)
         self._claims = {"num_cpus": num_cpus, "num_gpus": num_gpus}
+        self._max_mebibytes = max_mebibytes
         self._say, self._start_limit_s = say, start_limit_s
         self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._waiting: deque[Job] = deque()
@@ -165,7 +167,7 @@ class RayBackend:
             max_concurrency=2, max_restarts=0, scheduling_strategy="SPREAD", **self._claims
         )
         self._started += 1
-        slot = _Slot(remote.remote(self._preload, environment), self._started)
+        slot = _Slot(remote.remote(self._preload, environment, self._max_mebibytes), self._started)
         self._slots.append(slot)
         self._hear(slot.actor.ready.remote(), partial(self._on_ready, slot))
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from multiprocessing.context import BaseContext
 from typing import Any
 
+import psutil
+
 from ingest_assets.backends.process_worker import serve
 
 START_LIMIT_S = 300.0
@@ -22,6 +24,7 @@ class Job:
 
     blob: bytes
     timeout_s: float
+    wants_fresh: bool = False  # a process that has served nobody yet
     future: Future[Any] = field(default_factory=Future)
 
     def end(self, value: Any = None, error: BaseException | None = None) -> None:
@@ -51,6 +54,7 @@ class Slot:
             theirs.close()
             their_lifeline.close()
         self.pid: int = self.process.pid
+        self._usage: psutil.Process | None = None
         self.is_ready = False
         self.job: Job | None = None
         self.has_started = False
@@ -96,6 +100,14 @@ class Slot:
         """Wait a little for the process to end by itself."""
         self.process.join(within_s)
         return self.process.exitcode is not None
+
+    def resident_bytes(self) -> int:
+        """What the process holds in memory now; 0 when it is gone."""
+        try:
+            self._usage = self._usage or psutil.Process(self.pid)
+            return int(self._usage.memory_info().rss)
+        except (psutil.Error, OSError):
+            return 0
 
     def leave(self, within_s: float) -> None:
         """Ask an idle process to end, and do not take no for an answer."""

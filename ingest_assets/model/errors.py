@@ -66,6 +66,13 @@ class WorkerLost(ItemError):
     retryable = True
 
 
+class MemoryExceeded(ItemError):
+    """The item needed more memory than one worker may have; again it would need as much."""
+
+    category = "runtime"
+    code = "E_RESOURCE_MEMORY"
+
+
 class ItemCancelled(ItemError):
     """The stage ended before the item could."""
 
@@ -162,6 +169,8 @@ class StageError(BaseModel):
     @classmethod
     def of(cls, error: BaseException, *, stage: str, item_id: str) -> "StageError":
         """Classify by type. An error this product does not know is not retried."""
+        if isinstance(error, MemoryError):
+            error = MemoryExceeded("the machine gave the item no more memory")
         if isinstance(error, ItemError):
             return cls(
                 stage=stage,

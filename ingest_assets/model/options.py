@@ -24,6 +24,12 @@ class ExecutionOptions(BaseModel):
         "auto", description="On local: by policy (auto), one by one in the step itself, threads or processes."
     )
     max_workers: int = Field(0, ge=0, le=4096, description="Workers of a stage at most; 0 = no cap.")
+    max_worker_mebibytes: int = Field(
+        4096,
+        ge=0,
+        description="Memory of one worker process at most: one above it is killed, and only its item fails, "
+        "with E_RESOURCE_MEMORY; 0 = no limit. Threads cannot be killed, so it is not for them.",
+    )
     address: str = Field(
         "",
         description="Ray cluster to connect to: HOST:PORT, or auto for the one on this machine; "

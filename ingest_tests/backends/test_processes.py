@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from ingest_assets.backends import ProcessBackend
+from ingest_assets.model.errors import StageError
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import run_stage
@@ -47,6 +48,31 @@ def test_spawned_processes_keep_the_same_promises():
     outcome = run_stage(plan_of("ok", "kill", "ok"), by_name, StageOptions(), backend=backend)
 
     assert (outcome.succeeded, outcome.failed) == (2, 1)
+
+
+def test_an_item_above_the_memory_limit_fails_alone():
+    """Its process is killed, and the items before and after it run."""
+    backend = ProcessBackend(1, max_mebibytes=250)
+    outcome = run_stage(plan_of("ok", "grow", "ok", "grow"), by_name, StageOptions(), backend=backend)
+
+    assert (outcome.succeeded, outcome.failed) == (2, 2)
+    error = outcome.errors[0]
+    assert (error.category, error.code, error.retryable) == ("runtime", "E_RESOURCE_MEMORY", False)
+    assert error.message == "needed more than the 250 MiB a worker may have (execution.max_worker_mebibytes)"
+
+
+def test_an_item_does_not_pay_for_the_memory_of_those_before_it():
+    """What fits alone fits: in a process that others filled, it is moved to a fresh one."""
+    pids = _pids(ProcessBackend(1, max_mebibytes=500), items=3, deed="grow-1")
+
+    assert len(set(pids)) == 3
+
+
+def test_memory_that_python_itself_refuses_has_the_same_code():
+    """Whoever notices first."""
+    record = StageError.of(MemoryError(), stage="doctags", item_id="a")
+
+    assert (record.code, record.category, record.retryable) == ("E_RESOURCE_MEMORY", "runtime", False)
 
 
 def test_what_workers_print_goes_to_standard_error(capfd):
@@ -188,9 +214,9 @@ def _wait_for_workers(folder: Path, count: int) -> list[int]:
     raise AssertionError("the workers did not start")
 
 
-def _pids(backend: ProcessBackend, items: int) -> list[int]:
+def _pids(backend: ProcessBackend, items: int, deed: str = "pid-1") -> list[int]:
     try:
-        item = WorkItem("pid-1", "f")
+        item = WorkItem(deed, "f")
         futures = [backend.submit(by_name, item, ItemContext(), 0) for _ in range(items)]
         return [future.result(timeout=30).counts["pid"] for future in futures]
     finally:

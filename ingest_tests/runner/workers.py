@@ -13,6 +13,8 @@ from pathlib import Path
 from ingest_assets.model.errors import ContractBroken, DocumentMissing
 from ingest_assets.model.items import ItemContext, Result, WorkItem
 
+_HELD: list[bytes] = []
+
 
 class Unpicklable(Exception):
     """An error that holds a lock and needs two arguments: neither pickles nor unpickles."""
@@ -111,6 +113,13 @@ def _close(item: WorkItem, context: ItemContext) -> Result:
 def _fork(item: WorkItem, context: ItemContext) -> Result:
     os.fork()
     return Result(rows=1)
+
+
+def _grow(item: WorkItem, context: ItemContext) -> Result:
+    """Holds 300 MiB until the process ends."""
+    _HELD.append(b"x" * (300 * 1024 * 1024))
+    time.sleep(0.5)  # long enough for who watches
+    return Result(rows=1, counts={"pid": os.getpid()})
 
 
 def _start(item: WorkItem, context: ItemContext) -> Result:
