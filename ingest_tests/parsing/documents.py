@@ -23,7 +23,7 @@ def pdf(pages: Sequence[Iterable[Placed]], *, password: str | None = None) -> by
             f"BT /F1 {size} Tf {x} {y} Td ({text}) Tj ET" for x, y, size, text in page
         ).encode()
         objects += [_page(5 + 2 * at), (content, 5 + 2 * at)]  # type: ignore[list-item]
-    return _file(objects, password)
+    return pdf_file(objects, password)
 
 
 def _page(content: int) -> bytes:
@@ -33,7 +33,8 @@ def _page(content: int) -> bytes:
     ).encode()
 
 
-def _file(objects: list[bytes | tuple[bytes, int]], password: str | None) -> bytes:
+def pdf_file(objects: Sequence[bytes | tuple[bytes, int]], password: str | None = None) -> bytes:
+    """A PDF of these objects, numbered from 1; the first is the catalog. With a number, one is a stream."""
     owner, user, key = _keys(password) if password is not None else (b"", b"", b"")
     out, offsets = bytearray(b"%PDF-1.4\n"), []
     bodies = [_body(entry, key) for entry in objects]
