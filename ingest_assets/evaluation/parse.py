@@ -1,5 +1,6 @@
 """How well documents are read: each is read as in a run, and compared with its truth."""
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,9 +70,13 @@ class Measured:
 
 def sample_of(name: str, path: Path, truth: Path | None) -> Sample:
     """The document at a path; its format comes from its name and first bytes, as at intake."""
-    with path.open("rb") as stream:
-        head = stream.read(HEAD_BYTES)
-    return Sample(name, path, truth, media_type(path.name, head), path.stat().st_size)
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+            size_bytes = os.fstat(stream.fileno()).st_size
+    except OSError:  # said of this document when it is its turn
+        head, size_bytes = b"", 0
+    return Sample(name, path, truth, media_type(path.name, head), size_bytes)
 
 
 def measure_all(samples: Sequence[Sample], reader: "DocumentReader") -> Iterator[Measured]:

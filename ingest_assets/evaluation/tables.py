@@ -38,14 +38,14 @@ def _filled(table: Table) -> int:
 
 
 def _pairs(ours: Sequence[Table], truth: Sequence[Table]) -> list[tuple[int, int]]:
-    """Which table of ours is which of the truth: the pair with most in common first, then the earlier."""
+    """Which table of ours is which of the truth: equal ones first, then by what they share, then by order."""
     here, there = [_texts([t]) for t in ours], [_texts([t]) for t in truth]
     common = {
         (i, j): 2 * (here[i] & there[j]).total() / ((here[i] + there[j]).total() or 1)
         for i, j in product(range(len(ours)), range(len(truth)))
     }
     pairs: dict[int, int] = {}
-    for i, j in sorted(common, key=lambda pair: (-common[pair], pair[1], pair[0])):
+    for i, j in sorted(common, key=lambda at: (ours[at[0]] != truth[at[1]], -common[at], at[1], at[0])):
         if common[i, j] > 0 and i not in pairs and j not in pairs.values():
             pairs[i] = j
     return list(pairs.items())
