@@ -16,9 +16,9 @@ from docling.models.base_table_model import BaseTableStructureModel
 from docling.models.stages.ocr.rapid_ocr_model import RapidOcrModel
 from docling_core.types.doc import BoundingBox, CoordOrigin, DocItemLabel, TableCell
 
-from ingest_assets.parsing.layout import PageLayout, Region
-from ingest_assets.parsing.scans import needs_ocr
-from ingest_assets.parsing.tables import Grid, GridCell, Word, grid_of
+from ingest_assets.parsing.embedded.layout import PageLayout, Region
+from ingest_assets.parsing.embedded.scans import needs_ocr
+from ingest_assets.parsing.embedded.grids import Grid, GridCell, Word, grid_of
 
 _LABELS = {
     "text": DocItemLabel.TEXT,

@@ -15,14 +15,14 @@ MODULES = (
     "engines",
     "errors",
     "inspection",
-    "layout",
+    "embedded.layout",
     "libraries",
     "media",
     "parsed",
     "quiet",
     "reader",
-    "scans",
-    "tables",
+    "embedded.scans",
+    "embedded.grids",
 )
 
 _ELSEWHERE = """

@@ -1,4 +1,4 @@
-from ingest_assets.parsing.tables import Grid, Word, grid_of
+from ingest_assets.parsing.embedded.grids import Grid, Word, grid_of
 
 
 def _word(left: float, top: float, width: float, text: str) -> Word:
