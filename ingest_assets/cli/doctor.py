@@ -22,6 +22,7 @@ from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.embedders.models import model_folder
 from ingest_assets.intake.folders import require_folder
 from ingest_assets.model.errors import IngestError
+from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.storage.atomic import replacing
 
 _NEEDED_GIB = 2
@@ -66,6 +67,7 @@ def examine(path: Path) -> Iterator[Finding]:
         "disk": _disk,
         "ledger": lambda h: f"{len(h.ledger.documents())} documents known",
         "model": lambda h: model_folder(h.settings.embeddings.dense.model).model_id,
+        "pdf engine": _engine,
         "stages": lambda h: ", ".join(h.stages),
         "execution": _execution,
         "dagster": _instance,
@@ -93,6 +95,11 @@ def _execution(home: Home) -> str:
     """What would be refused is refused here too; where each stage runs."""
     refuse_early(home, list(home.stages), StageRunConfig.model_validate({}))
     return ", ".join(f"{stage} on {kind_of(home.options(stage))}" for stage in home.stages)
+
+
+def _engine(home: Home) -> str:
+    engine = choose_engine(home.parsing)
+    return f"{engine.name} ({engine.why})"
 
 
 def _instance(home: Home) -> str:

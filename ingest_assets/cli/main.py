@@ -13,6 +13,7 @@ from ingest_assets.cli.failures import app as failures_app
 from ingest_assets.cli.ingest import run_command
 from ingest_assets.cli.inspecting import inspect
 from ingest_assets.cli.interrupts import INTERRUPTED, PRESSES
+from ingest_assets.cli.models import app as models_app
 from ingest_assets.cli.output import warn
 from ingest_assets.cli.planning import plan
 from ingest_assets.cli.queueing import app as queue_app
@@ -43,6 +44,7 @@ app.command("status")(status)
 app.command("inspect")(inspect)
 app.add_typer(queue_app, name="queue")
 app.add_typer(failures_app, name="failures")
+app.add_typer(models_app, name="models")
 app.command("validate")(validate)
 app.add_typer(eval_app, name="eval")
 app.command("doctor")(doctor)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ingest_assets.cli import flags
+from ingest_assets.cli.model_list import engine_line, engine_object
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.queue_state import queue_line, queue_object
 from ingest_assets.cli.summary import (
@@ -61,6 +62,7 @@ def status_object(home: Home) -> dict[str, Any]:
         "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
         "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
         **corpus_numbers(home),
+        "pdf_engine": engine_object(home.parsing),
         "rejections": dict(verdicts_in(home.tables("admission")).reasons.most_common()),
         "failures": failures(home),
         "problems": _problems(home, found),
@@ -142,6 +144,7 @@ def _print(result: dict[str, Any]) -> None:
         f"({result['pages']} pages), {result['chunks']} chunks, {result['vectors']} dense and "
         f"{result['lexical']} lexical vectors."
     )
+    say(engine_line(result["pdf_engine"]))
     if result["rejected"]:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in result["rejections"].items())
         say(f"{result['admitted']} documents admitted, {result['rejected']} rejected: {reasons}.")

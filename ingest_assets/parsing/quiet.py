@@ -4,7 +4,10 @@ import logging
 import os
 import warnings
 
-_NOISY = ("docling", "docling_core", "docling_ibm_models", "RapidOCR", "pypdfium2", "PIL", "bs4")
+_NOISY = (
+    *("docling", "docling_core", "docling_ibm_models", "RapidOCR", "pypdfium2", "PIL", "bs4"),
+    *("httpx", "httpcore"),  # they would tell the address of a vision model with its query
+)
 
 
 def go_offline() -> None:
@@ -27,3 +30,16 @@ def without_office_programs() -> None:
     from docling.backend.docx.drawingml import utils
 
     utils.get_libreoffice_cmd = lambda raise_if_unavailable=False: None
+
+
+def silence_table_model() -> None:
+    """TableFormer writes lines to standard output, where a command's JSON goes. Must run before it loads."""
+    from docling_ibm_models.tableformer import settings
+
+    settings.get_custom_logger = _silent_logger
+
+
+def _silent_logger(name: str, level: int, stream: object = None) -> logging.Logger:
+    logger = logging.getLogger(name)
+    logger.disabled = True
+    return logger

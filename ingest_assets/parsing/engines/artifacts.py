@@ -62,6 +62,13 @@ class FoundModel:
         """True when Docling can load it."""
         return not self.faults
 
+    @property
+    def fault(self) -> str:
+        """The first thing that is wrong, in words; empty when nothing is."""
+        if self.faults and not Path(self.path).is_dir():
+            return "there is no such folder"
+        return self.faults[0] if self.faults else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

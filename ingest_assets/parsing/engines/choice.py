@@ -85,10 +85,9 @@ def _docling(place: Place) -> PageEngine:
 
 def missing(found: tuple[FoundModel, ...]) -> str:
     """What is not there, in words: each model with its first fault."""
+    faults = ((each.model.name, each.fault, Path(each.path).is_dir()) for each in found if not each.is_whole)
     return ", ".join(
-        f"{each.model.name} is not there" if not Path(each.path).is_dir() else f"of {each.model.name} {fault}"
-        for each in found
-        for fault in each.faults[:1]
+        f"of {name} {fault}" if is_there else f"{name} is absent" for name, fault, is_there in faults
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ingest_assets.parsing.engines.artifacts import FoundModel, examine_again
 from ingest_assets.parsing.engines.errors import EngineUnavailable
+from ingest_assets.parsing.quiet import silence_table_model
 
 
 def open_embedded(ocr: bool, threads: int) -> Any:
@@ -30,6 +31,7 @@ def open_docling(ocr: bool, threads: int, found: Sequence[FoundModel]) -> Any:
     from docling.datamodel.pipeline_options import LayoutObjectDetectionOptions, TableStructureOptions
 
     _check_models(found)
+    silence_table_model()
     # compiled models differ from host to host, and need a compiler
     engine = TransformersObjectDetectionEngineOptions(compile_model=False)
     models = {
@@ -55,7 +57,7 @@ def _check_models(found: Sequence[FoundModel]) -> None:
     for each in found:
         here = examine_again(each)
         if here.content_hash != each.content_hash:
-            fault = here.faults[0] if here.faults else "is another version than where the plan was made"
+            fault = here.fault or "is another version than where the plan was made"
             raise EngineUnavailable(
                 f"Docling's {each.model.name} model is not on this worker as planned: in {each.path} "
                 f"{fault}; put the models where every worker sees them, and set parsing.artifacts_path to it."
