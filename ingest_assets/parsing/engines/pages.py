@@ -49,7 +49,11 @@ def open_native(threads: int) -> Any:
     from docling.datamodel.pipeline_options import NativePdfPipelineOptions
     from docling.pipeline.native_pdf_pipeline import NativePdfPipeline
 
-    return NativePdfPipeline(NativePdfPipelineOptions(parser_threads=threads))
+    return NativePdfPipeline(
+        NativePdfPipelineOptions(
+            parser_threads=threads, generate_page_images=False, generate_picture_images=False
+        )
+    )
 
 
 def _check_models(found: Sequence[FoundModel]) -> None:

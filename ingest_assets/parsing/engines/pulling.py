@@ -23,7 +23,7 @@ def pull(model: DoclingModel, place: Place, *, with_bar: bool = False) -> FoundM
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.utils import disable_progress_bars
 
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     if not with_bar:
         disable_progress_bars()
     try:

@@ -1,0 +1,178 @@
+"""Docling's own layout and table models, loaded and run: untrained, but by the code for the real ones."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.model.options import ParsingOptions
+from ingest_assets.parsing.engines import PageEngine, choose_engine
+from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, LAYOUT
+from ingest_assets.parsing.engines.errors import EngineUnavailable
+from ingest_assets.parsing.reader import DocumentReader
+from ingest_tests.parsing.conftest import Read
+from ingest_tests.parsing.docling_models import write_hollow_models, write_untrained_models
+from ingest_tests.parsing.documents import pdf, scan
+
+PAGE = [
+    (72, 760, 20, "Hive weights"),
+    *(
+        (72 + 120 * column, 700 - 24 * row, 11, f"cell {row} {column}")
+        for row in range(4)
+        for column in range(3)
+    ),
+]
+DOCUMENT = pdf([PAGE, PAGE])
+
+
+@pytest.fixture(scope="module")
+def artifacts(tmp_path_factory) -> Iterator[Path]:
+    """A hundred mebibytes: removed as soon as the tests are done."""
+    folder = write_untrained_models(tmp_path_factory.mktemp("artifacts"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def options(artifacts: Path) -> ParsingOptions:
+    return ParsingOptions(pdf="auto", artifacts_path=str(artifacts))
+
+
+@pytest.fixture(scope="module")
+def engine(options: ParsingOptions) -> PageEngine:
+    return choose_engine(options, {})
+
+
+@pytest.fixture(scope="module")
+def docling(options: ParsingOptions, engine: PageEngine) -> DocumentReader:
+    return DocumentReader(options, 2, engine)
+
+
+def test_a_pdf_is_read_with_doclings_models(read: Read, docling: DocumentReader, engine: PageEngine):
+    """The layout's regions and TableFormer's tables are in the document."""
+    parsed = read("weights.pdf", DOCUMENT, docling)
+
+    assert engine.name == "docling"
+    assert parsed.parser == "docling/pdf-docling"
+    assert parsed.pages == 2
+    assert parsed.tables >= 1
+    assert "Hive weights" in parsed.document
+
+
+def test_the_number_of_threads_changes_nothing(
+    read: Read, docling: DocumentReader, options: ParsingOptions, engine: PageEngine
+):
+    """Workers share the cores, and how many there are must not show."""
+    import torch
+
+    two = read("weights.pdf", DOCUMENT, docling)
+    one = read("weights.pdf", DOCUMENT, DocumentReader(options, 1, engine))
+
+    assert torch.get_num_threads() == 1  # the last one to open its models has its say
+    assert one == two
+
+
+def test_scans_are_read_by_the_packaged_ocr(read: Read, docling: DocumentReader, tmp_path: Path):
+    """Which needs no file from Docling's folder."""
+    parsed = read("letter.pdf", scan(tmp_path / "letter.pdf", "The roof leaks"), docling)
+
+    assert "roof leaks" in parsed.document.lower()
+
+
+def test_pictures_are_read_with_doclings_models_too(read: Read, docling: DocumentReader, tmp_path: Path):
+    """An image is a page."""
+    from PIL import Image, ImageDraw
+
+    picture = Image.new("RGB", (900, 400), "white")
+    ImageDraw.Draw(picture).text((60, 150), "Queen found", fill="black", font_size=64)
+    picture.save(tmp_path / "note.png")
+
+    parsed = read("note.png", tmp_path / "note.png", docling)
+
+    assert parsed.parser == "docling/image-docling"
+    assert "queen found" in parsed.document.lower()
+
+
+def test_other_formats_are_read_as_ever(read: Read, docling: DocumentReader, reader: DocumentReader):
+    """The engine is for pages."""
+    page = b"<html><body><h1>Varroa</h1><p>Treat in December.</p></body></html>"
+
+    assert read("a.html", page, docling) == read("a.html", page, reader)
+
+
+def test_the_models_are_loaded_from_a_cache_as_from_a_folder(
+    read: Read, docling: DocumentReader, artifacts: Path, tmp_path: Path
+):
+    """The hub's cache has another layout, and links in place of files."""
+    for model in DOCLING_MODELS:
+        repository = tmp_path / f"models--{model.folder}"
+        (repository / "snapshots").mkdir(parents=True)
+        (repository / "refs").mkdir()
+        (repository / "refs" / model.revision).write_text("abc")
+        (repository / "snapshots" / "abc").symlink_to(artifacts / model.folder)
+    cached = choose_engine(ParsingOptions(), {"HF_HUB_CACHE": str(tmp_path)})
+
+    assert cached.name == "docling"
+    from_cache = DocumentReader(ParsingOptions(), 2, cached)
+    assert read("weights.pdf", DOCUMENT, from_cache) == read("weights.pdf", DOCUMENT, docling)
+
+
+def test_nothing_is_said_on_standard_output(read: Read, docling: DocumentReader, capfd):
+    """Where a command's JSON goes; TableFormer warns there of every table."""
+    read("weights.pdf", DOCUMENT, docling)
+
+    assert capfd.readouterr().out == ""
+
+
+def test_a_worker_without_the_models_says_so_in_one_line(read: Read, tmp_path: Path):
+    """Another machine has another disk."""
+    folder = write_hollow_models(tmp_path / "models")
+    engine = choose_engine(ParsingOptions(artifacts_path=str(folder)), {})
+    shutil.rmtree(folder)
+
+    with pytest.raises(EngineUnavailable) as refusal:
+        read("weights.pdf", DOCUMENT, DocumentReader(ParsingOptions(), 1, engine))
+
+    line = str(refusal.value)
+    assert line.startswith("Docling's layout model is not on this worker as planned: in ")
+    assert "there is no such folder; put the models where every worker sees them" in line
+    assert "\n" not in line
+    assert not refusal.value.retryable
+
+
+def test_a_worker_with_other_models_does_not_use_them(read: Read, tmp_path: Path):
+    """Or a table would hold rows of two kinds under one fingerprint."""
+    folder = write_hollow_models(tmp_path / "models")
+    engine = choose_engine(ParsingOptions(artifacts_path=str(folder)), {})
+    write_hollow_models(folder, LAYOUT, content=b"\x01" * 8)
+
+    with pytest.raises(EngineUnavailable, match="is another version than where the plan was made"):
+        read("weights.pdf", DOCUMENT, DocumentReader(ParsingOptions(), 1, engine))
+
+
+def test_a_worker_without_the_models_still_reads_other_formats(read: Read, tmp_path: Path):
+    """Nothing is opened before a page asks for it."""
+    folder = write_hollow_models(tmp_path / "models")
+    engine = choose_engine(ParsingOptions(artifacts_path=str(folder)), {})
+    shutil.rmtree(folder)
+
+    assert read("a.md", b"# Swarms\n\nIn May.\n", DocumentReader(ParsingOptions(), 1, engine)).texts == 2
+
+
+def test_doclings_variable_is_not_asked_by_workers(read: Read, tmp_path: Path, monkeypatch):
+    """The plan has decided; a folder that is not there would fail even a web page."""
+    from docling.datamodel.settings import settings
+
+    monkeypatch.setattr(settings, "artifacts_path", tmp_path / "nowhere")
+
+    assert read("a.md", b"# Swarms\n", DocumentReader(ParsingOptions(), 1)).texts == 1
+
+
+def test_the_untrained_models_are_of_the_architecture_that_docling_publishes(artifacts: Path):
+    """The names in the files, as far as they are known without them."""
+    config = json.loads((artifacts / LAYOUT.folder / "config.json").read_text())
+
+    assert config["architectures"] == ["RTDetrV2ForObjectDetection"]
+    assert len(config["id2label"]) == 17

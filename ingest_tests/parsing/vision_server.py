@@ -1,0 +1,117 @@
+"""A vision model on this machine: an HTTP server that answers as OpenAI-compatible ones do, from a script."""
+
+import base64
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from typing import Any
+
+from PIL import Image
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is sent back; `seconds` is how long it takes."""
+
+    body: bytes
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it came in."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def picture(self) -> Image.Image:
+        """The page that was asked about."""
+        url = self.body["messages"][0]["content"][0]["image_url"]["url"]
+        return Image.open(BytesIO(base64.b64decode(url.partition("base64,")[2])))
+
+
+Script = Callable[[int, Asked], Reply]
+
+
+def said(text: Any, finish_reason: str = "stop") -> Reply:
+    """A chat completion with this content."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}
+    return Reply(json.dumps({"id": "1", "object": "chat.completion", "choices": [choice]}).encode())
+
+
+def refused(status: int, **headers: str) -> Reply:
+    """An error, with a text that nobody should go by."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(b'{"error": {"message": "503 429 401, says the proxy"}}', status, named)
+
+
+class VisionServer(ThreadingHTTPServer):
+    """Answers the n-th request with what the script says of it."""
+
+    daemon_threads = True
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.script = script
+        self.asked: list[Asked] = []
+        self.lock = threading.Lock()
+        self.at_once = 0
+        self.most_at_once = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1/chat/completions"
+
+
+@contextlib.contextmanager
+def answering(script: Script) -> Iterator[VisionServer]:
+    """A server for the length of a block."""
+    server = VisionServer(script)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: VisionServer
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        asked = Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, json.loads(content))
+        with self.server.lock:
+            number = len(self.server.asked)
+            self.server.asked.append(asked)
+            self.server.at_once += 1
+            self.server.most_at_once = max(self.server.most_at_once, self.server.at_once)
+        reply = self.server.script(number, asked)
+        time.sleep(reply.seconds)
+        with self.server.lock:
+            self.server.at_once -= 1
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a client that waits no longer
+            self._send(reply)
+
+    def _send(self, reply: Reply) -> None:
+        self.send_response(reply.status)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(reply.body)))
+        self.end_headers()
+        self.wfile.write(reply.body)
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
