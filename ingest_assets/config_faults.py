@@ -17,7 +17,12 @@ def explain(fault: Any, settings: type[BaseModel], file: object) -> str:
     if fault["type"] == "extra_forbidden":
         return f"{where}: no such setting; known here: {', '.join(_known_keys(settings, fault['loc'][:-1]))}."
     expected = re.sub(r"^(Input should|Value error, should|Value should)", "should", fault["msg"])
-    return f"{where}: {expected}; got {fault['input']!r}."
+    return f"{where}: {expected}; got {_shown(fault['input'])}."
+
+
+def _shown(given: object) -> str:
+    """What was given; of an address with a name and a password, neither."""
+    return re.sub(r"//[^/@\s'\"]*@", "//…@", repr(given))
 
 
 def _variable_name(location: tuple[Any, ...]) -> str:

