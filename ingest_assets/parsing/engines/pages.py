@@ -22,10 +22,11 @@ def open_embedded(ocr: bool, threads: int) -> Any:
     return _standard(ocr, threads, models)
 
 
-def open_docling(ocr: bool, threads: int, found: Sequence[FoundModel]) -> Any:
+def open_docling(ocr: bool, found: Sequence[FoundModel]) -> Any:
     """Docling's layout and TableFormer, from the very folders that the plan names; OCR as ever.
 
-    Docling wants one folder with all models below it, so it is given one with links, just for loading.
+    Docling wants one folder with all models below it, so it is given one with links, just for loading. One
+    thread: torch gives other last bits with two, and workers are what uses the cores.
     """
     from docling.datamodel.object_detection_engine_options import TransformersObjectDetectionEngineOptions
     from docling.datamodel.pipeline_options import LayoutObjectDetectionOptions, TableStructureOptions
@@ -41,7 +42,7 @@ def open_docling(ocr: bool, threads: int, found: Sequence[FoundModel]) -> Any:
     with tempfile.TemporaryDirectory(prefix="ingest-docling-") as folder:
         for each in found:
             (Path(folder) / each.model.folder).symlink_to(each.path, target_is_directory=True)
-        return _standard(ocr, threads, models | {"artifacts_path": folder})
+        return _standard(ocr, 1, models | {"artifacts_path": folder})
 
 
 def open_native(threads: int) -> Any:

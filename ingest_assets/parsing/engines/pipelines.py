@@ -72,7 +72,7 @@ class Engines:
 
     def _open(self, engine: EngineName) -> Any:
         if engine == "docling":
-            return open_docling(self._options.ocr, self._threads, self._engine.models)
+            return open_docling(self._options.ocr, self._engine.models)
         if engine == "native":
             return open_native(self._threads)
         if engine == "vlm":
