@@ -10,6 +10,7 @@ Policy = Literal["io", "cpu", "gpu"]
 Schedule = Literal["fifo", "sjf"]
 BackendName = Literal["local", "ray"]
 RunOn = Literal["auto", "inline", "threads", "processes"]
+HtmlMode = Literal["strict", "balanced", "permissive"]
 EngineName = Literal["embedded", "docling", "native", "vlm"]
 ResolverName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
@@ -112,8 +113,44 @@ class ParsingOptions(BaseModel):
     )
     vlm: VlmOptions = VlmOptions()
     ocr: bool = Field(True, description="Read pages without a text layer with RapidOCR.")
+    ocr_timeout_seconds: float = Field(
+        600, gt=0, description="Longer OCR of one document ends with E_OCR_TIMEOUT."
+    )
+    html: HtmlMode = Field(
+        "balanced",
+        description="What of a web page is kept: all (permissive), what comes with its first heading and "
+        "after it (balanced), or that without menus, banners, margins and what is hidden (strict).",
+    )
     max_mebibytes: int = Field(512, ge=1, description="Larger files are refused with E_SECURITY_TOO_LARGE.")
-    max_pages: int = Field(5000, ge=1, description="Longer PDFs are refused with E_SECURITY_TOO_MANY_PAGES.")
+    max_pages: int = Field(
+        5000,
+        ge=1,
+        description="PDFs with more pages and images with more frames are refused with "
+        "E_SECURITY_TOO_MANY_PAGES.",
+    )
+    max_image_megapixels: int = Field(
+        150,
+        ge=1,
+        description="Images with more million pixels, and PDF pages that have more when drawn for OCR, are "
+        "refused with E_SECURITY_DECOMPRESSION_BOMB.",
+    )
+    max_image_side: int = Field(
+        65_500, ge=1, description="Images with a longer side, in pixels, are refused in the same way."
+    )
+    max_archive_members: int = Field(
+        10_000,
+        ge=1,
+        description="Office files and books that are archives of more members are refused in the same way.",
+    )
+    max_unpacked_mebibytes: int = Field(
+        512, ge=1, description="Archives and PDFs that hold more when unpacked are refused in the same way."
+    )
+    max_compression_ratio: int = Field(
+        200,
+        ge=10,
+        description="So are those that hold more than so many times their size, if that is above 32 MiB "
+        "(1 MiB for entities of XML).",
+    )
 
 
 class ChunkOptions(BaseModel):

@@ -1,4 +1,8 @@
-"""Why a document cannot be read, as types. Messages are stored, so they hold no path, time or address."""
+"""Why a document cannot be read, as types. Messages are stored, so they hold no path, time or address.
+
+`E_SECURITY_…` refuses a file for what it would do to the machine, or for not being what it says it is;
+`E_PARSE_…` says that its bytes cannot be read; `E_OCR_…` that its pictures cannot.
+"""
 
 from ingest_assets.model.errors import Category, ItemError
 
@@ -12,7 +16,7 @@ class ParseError(ItemError):
 
 
 class CorruptDocument(ParseError):
-    """The bytes are not what the format asks for: truncated, damaged, or another kind of file."""
+    """The bytes are of the right kind, but damaged, truncated or against the rules of their format."""
 
     code = "E_PARSE_CORRUPT"
 
@@ -29,10 +33,22 @@ class EmptyDocument(ParseError):
     code = "E_PARSE_EMPTY"
 
 
+class GarbledText(ParseError):
+    """The file says it is text, and its bytes are no text in any encoding known here."""
+
+    code = "E_PARSE_GARBLED"
+
+
 class UnsupportedDocument(ParseError):
     """No parser here reads this kind of file."""
 
     code = "E_PARSE_UNSUPPORTED"
+
+
+class InvalidPdf(ParseError):
+    """The file says it is a PDF and is none: it has no PDF header, or no object after it."""
+
+    code = "E_SECURITY_INVALID_PDF"
 
 
 class DocumentTooLarge(ParseError):
@@ -47,3 +63,31 @@ class TooManyPages(ParseError):
 
     category = "config"
     code = "E_SECURITY_TOO_MANY_PAGES"
+
+
+class DecompressionBomb(ParseError):
+    """The file is small and what it unfolds to is not: members, streams, entities, pixels, drawings."""
+
+    category = "config"
+    code = "E_SECURITY_DECOMPRESSION_BOMB"
+
+
+class OcrUnavailable(ParseError):
+    """This worker lacks the OCR engine or its models."""
+
+    category = "config"
+    code = "E_OCR_ENGINE_UNAVAILABLE"
+
+
+class OcrTimeout(ParseError):
+    """Reading the document's pictures took longer than `parsing.ocr_timeout_seconds`."""
+
+    category = "timeout"
+    code = "E_OCR_TIMEOUT"
+    retryable = True
+
+
+class OcrFailed(ParseError):
+    """The OCR engine failed on every page that could be read."""
+
+    code = "E_OCR_FAILED"

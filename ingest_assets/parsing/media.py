@@ -13,6 +13,9 @@ PPTX = _OFFICE + "presentationml.presentation"
 XLSX = _OFFICE + "spreadsheetml.sheet"
 _ODF = "application/vnd.oasis.opendocument."
 JATS = "application/jats+xml"
+XML = "application/xml"
+SVG = "image/svg+xml"
+XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
 # The kinds that can be read, and the name Docling's `InputFormat` has for each.
 DOCLING_FORMATS: dict[str, str] = {
@@ -59,8 +62,9 @@ _SUFFIXES: dict[str, str] = {
         "text/x-tex": "tex latex",
         "application/epub+zip": "epub",
         "message/rfc822": "eml",
-        "application/xml": "xml",
+        XML: "xml",
         JATS: "nxml",
+        SVG: "svg",
         "application/json": "json",
         _ODF + "text": "odt ott",
         _ODF + "spreadsheet": "ods ots",
@@ -91,6 +95,30 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"{\\rtf", "application/rtf"),
     (b"\x1f\x8b", "application/gzip"),
     (b"WEBVTT", "text/vtt"),
+    (b"%!PS", "application/postscript"),
+)
+# The same for what nobody reads here: begins like this, and has a zero byte, as no text has.
+_BINARY_MAGIC: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\x7fELF", "application/x-executable"),
+    (0, b"MZ", "application/x-msdownload"),
+    (0, b"\xca\xfe\xba\xbe", "application/java-vm"),
+    (0, b"BZh", "application/x-bzip2"),
+    (0, b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+    (0, b"Rar!\x1a\x07", "application/vnd.rar"),
+    (0, b"\xfd7zXZ", "application/x-xz"),
+    (0, b"\x28\xb5\x2f\xfd", "application/zstd"),
+    (257, b"ustar", "application/x-tar"),
+    (0, b"SQLite format 3", "application/vnd.sqlite3"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"OggS", "audio/ogg"),
+    (0, b"fLaC", "audio/flac"),
+    (8, b"WAVE", "audio/wav"),
+    (8, b"AVI ", "video/x-msvideo"),
+    (4, b"ftyphei", "image/heic"),
+    (4, b"ftypavif", "image/avif"),
+    (4, b"ftyp", "video/mp4"),
+    (0, b"\x1aE\xdf\xa3", "video/x-matroska"),
 )
 _ZIP_PARTS = ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX))
 _ZIP_TYPES = {
@@ -125,7 +153,14 @@ def _by_bytes(head: bytes, by_name: str | None) -> str | None:
         return "image/webp"
     if head[:2] == b"BM" and head[6:10] == b"\x00\x00\x00\x00":
         return "image/bmp"
-    return next((mime for magic, mime in _MAGIC if head.startswith(magic)), _markup_type(head))
+    known = next((mime for magic, mime in _MAGIC if head.startswith(magic)), None)
+    return known or _binary_type(head) or _markup_type(head, by_name)
+
+
+def _binary_type(head: bytes) -> str | None:
+    if not _is_binary(head):
+        return None
+    return next((mime for at, magic, mime in _BINARY_MAGIC if head[at : at + len(magic)] == magic), None)
 
 
 def _zip_type(head: bytes, by_name: str | None) -> str:
@@ -135,6 +170,8 @@ def _zip_type(head: bytes, by_name: str | None) -> str:
         declared = head[38:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
         if declared in DOCLING_FORMATS:
             return declared
+    if b"xl/workbook.bin" in names:
+        return XLSB
     for prefix, mime in _ZIP_PARTS:
         if any(member.startswith(prefix) for member in names):
             return mime
@@ -151,14 +188,16 @@ def _member_names(head: bytes) -> list[bytes]:
     return names
 
 
-def _markup_type(head: bytes) -> str | None:
+def _markup_type(head: bytes, by_name: str | None) -> str | None:
     text = head.removeprefix(b"\xef\xbb\xbf")
     body = text[_XML_PROLOG.match(text).end() :].lower()  # type: ignore[union-attr]  # matches the empty string
     if body.startswith((b"<!doctype html", b"<html")):
         return "application/xhtml+xml" if text.lstrip().startswith(b"<?xml") else "text/html"
     if body.startswith((b"<!doctype article", b"<article")) and b"<?xml" in text[:200]:
         return JATS
-    return None
+    if body.startswith((b"<!doctype svg", b"<svg")):
+        return SVG
+    return XML if by_name is None and text.lstrip().startswith(b"<?xml") else None
 
 
 def _by_name(name: str, by_name: str | None, head: bytes) -> str:

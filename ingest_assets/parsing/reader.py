@@ -1,16 +1,21 @@
 """The one door of the room: a file goes in, a `ParsedDocument` or an `ItemError` comes out."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from ingest_assets.model.errors import DocumentMissing, DocumentUnreadable, ItemError
 from ingest_assets.model.options import ParsingOptions
+from ingest_assets.parsing.clutter import without_clutter
 from ingest_assets.parsing.engines import EMBEDDED, Engines, PageEngine
-from ingest_assets.parsing.errors import CorruptDocument
-from ingest_assets.parsing.inspection import check_pdf, check_size, docling_format
+from ingest_assets.parsing.engines.errors import EngineUnavailable
+from ingest_assets.parsing.errors import CorruptDocument, OcrFailed
 from ingest_assets.parsing.parsed import ParsedDocument, parsed
 from ingest_assets.parsing.quiet import go_offline, silence_libraries, without_office_programs
+from ingest_assets.parsing.safety import check_size, docling_format, inspect
+from ingest_assets.parsing.safety.images import limit_pillow
 
 _DAMAGED = "The file is damaged or not what its type says ({}); get an intact copy."
 
@@ -22,18 +27,22 @@ class DocumentReader:
         go_offline()
         silence_libraries()
         without_office_programs()
+        limit_pillow(options)
         self._options = options
         self._engines = Engines(options, threads, engine)
 
     def read(self, path: Path, name: str, mime: str) -> ParsedDocument:
         """Read the bytes at `path` as a document called `name` of media type `mime` (see `media_type`)."""
         content = self._content(path)
-        kind = docling_format(mime, content)
-        if kind == "pdf":
-            check_pdf(content, self._options)
-        result = self._convert(kind, name, content)
-        parser = self._engines.parser(kind)
-        return parsed(result.document, name=name, parser=parser, warnings=_warnings(result))
+        kind = docling_format(mime, content, self._options)
+        inspected = inspect(kind, content, self._options)
+        with _faults_of_libraries(kind):
+            is_strict = kind == "html" and self._options.html == "strict"
+            readable = without_clutter(inspected.content) if is_strict else inspected.content
+            source = self._open(kind, name, readable, content)
+            result = _completed(self._engines.pipeline(kind).execute(source, raises_on_error=True))
+            warnings = tuple(dict.fromkeys(inspected.warnings + _warnings(result)))
+            return parsed(result.document, name=name, parser=self._engines.parser(kind), warnings=warnings)
 
     def _content(self, path: Path) -> bytes:
         try:
@@ -44,18 +53,10 @@ class DocumentReader:
         except OSError as error:
             raise DocumentUnreadable(f"The file cannot be read: {error.strerror}.") from error
 
-    def _convert(self, kind: str, name: str, content: bytes) -> Any:
-        source = self._open(kind, name, content)
-        try:
-            return _completed(self._engines.pipeline(kind).execute(source, raises_on_error=True))
-        except RuntimeError as error:  # how a Docling pipeline reports whatever stopped it
-            if isinstance(error.__cause__, ItemError | MemoryError | ImportError):
-                raise error.__cause__ from None
-            raise CorruptDocument(_DAMAGED.format(type(error.__cause__ or error).__name__)) from error
-
-    def _open(self, kind: str, name: str, content: bytes) -> Any:
+    def _open(self, kind: str, name: str, content: bytes, original: bytes) -> Any:
         from docling.datamodel.base_models import InputFormat
         from docling.datamodel.document import InputDocument
+        from docling.utils.utils import create_file_hash
 
         source = InputDocument(
             path_or_stream=BytesIO(content),
@@ -66,18 +67,48 @@ class DocumentReader:
         )
         if not source.valid:
             raise CorruptDocument(_DAMAGED.format(f"not readable as {kind}"))
+        if content is not original:  # it was mended, and is still the file that it was
+            source.document_hash = create_file_hash(BytesIO(original))
+            source._backend.document_hash = source.document_hash
         return source
+
+
+@contextmanager
+def _faults_of_libraries(kind: str) -> Iterator[None]:
+    """Whatever the libraries raise at bytes that passed inspection is the bytes' fault, in our words."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, ItemError | MemoryError):
+            raise
+        # a Docling pipeline reports whatever stopped it as the cause of a RuntimeError
+        raise _named(error.__cause__ or error, kind) from error
+
+
+def _named(error: BaseException, kind: str) -> BaseException:
+    if isinstance(error, ItemError | MemoryError):
+        return error
+    if isinstance(error, ImportError):
+        return EngineUnavailable(
+            f"A library that reads {kind} files is not installed ({error.name or type(error).__name__}); "
+            "install the product's dependencies anew."
+        )
+    if isinstance(error, RecursionError):
+        return CorruptDocument("The file nests its parts too deep to be read; save it in a simpler form.")
+    return CorruptDocument(_DAMAGED.format(type(error).__name__))
 
 
 def _completed(result: Any) -> Any:
     from docling.datamodel.base_models import ConversionStatus
 
-    if result.status not in (ConversionStatus.SUCCESS, ConversionStatus.PARTIAL_SUCCESS):
-        raise CorruptDocument(_DAMAGED.format("no page could be read"))
-    failed_pages = {error.page_no for error in result.errors if error.page_no}
-    if failed_pages and len(failed_pages) >= len(result.document.pages):
-        raise CorruptDocument(_DAMAGED.format(f"none of its {len(failed_pages)} pages could be read"))
-    return result
+    failed = {error.page_no: error.module_name for error in result.errors if error.page_no}
+    is_read = result.status in (ConversionStatus.SUCCESS, ConversionStatus.PARTIAL_SUCCESS)
+    if is_read and not (failed and len(failed) >= len(result.document.pages)):
+        return result
+    if failed and set(failed.values()) == {"ocr"}:
+        raise OcrFailed(f"Text recognition failed on all {len(failed)} pages; scan it again or crop it.")
+    pages = f"none of its {len(failed)} pages" if failed else "no page"
+    raise CorruptDocument(_DAMAGED.format(f"{pages} could be read"))
 
 
 def _warnings(result: Any) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ _COLUMNS = (
     "warnings",
 )
 # Limits only refuse documents: raising one must not convert all the others again.
-_LIMITS = {"max_mebibytes", "max_pages"}
+_LIMITS = {name for name in ParsingOptions.model_fields if name.startswith("max_")} | {"ocr_timeout_seconds"}
 # What only pages are read by, and so part of the engine's identity.
 _OF_THE_ENGINE = {"pdf", "artifacts_path", "vlm", "ocr"}
 
@@ -109,8 +109,8 @@ def upstream_of(content_hash: str, mime: str) -> str:
 
 
 def unread_by(mime: str) -> tuple[str, ...]:
-    """Page formats that a document is not of: how they are read is nothing to it."""
-    return tuple(kind for kind in PAGE_FORMATS if kind != DOCLING_FORMATS.get(mime))
+    """Formats that a document is not of and that have settings of their own: these are nothing to it."""
+    return tuple(kind for kind in (*PAGE_FORMATS, "html") if kind != DOCLING_FORMATS.get(mime))
 
 
 def _adopted(item: WorkItem) -> dict[str, Any] | None:

@@ -30,7 +30,7 @@ def _archive(**members: str) -> bytes:
         ("locked.pdf", documents.pdf([PAGE], password="secret"), "E_PARSE_PASSWORD"),
         ("locked.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "E_PARSE_PASSWORD"),
         ("short.pdf", documents.pdf([PAGE])[:200], "E_PARSE_CORRUPT"),
-        ("lies.pdf", b"This is not a PDF.", "E_PARSE_CORRUPT"),
+        ("lies.pdf", b"This is not a PDF.", "E_SECURITY_INVALID_PDF"),
         ("lies.docx", b"This is not a Word file.", "E_PARSE_CORRUPT"),
         ("broken.docx", _archive(**{"word/document.xml": "<w:document"}), "E_PARSE_CORRUPT"),
         ("broken.xlsx", _archive(**{"xl/workbook.xml": "<x"}), "E_PARSE_CORRUPT"),

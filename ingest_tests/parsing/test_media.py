@@ -77,9 +77,28 @@ def test_an_archive_of_no_known_kind_is_just_an_archive() -> None:
     assert media_type("a.zip", archive.getvalue()) == "application/zip"
 
 
-def test_binary_bytes_under_a_text_name_are_unknown() -> None:
-    """A Markdown parser must not see an executable."""
-    assert media_type("notes.md", b"\x7fELF\x00\x01") == media.UNKNOWN
+def test_binary_bytes_under_a_text_name_are_no_text() -> None:
+    """A Markdown parser must not see an executable, nor anything like one."""
+    assert media_type("notes.md", b"\x7fELF\x00\x01") == "application/x-executable"
+    assert media_type("notes.md", b"\x01\x02\x00\x03") == media.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "expected"),
+    [
+        ("drawing.xml", b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>", media.SVG),
+        ("feed", b"<?xml version='1.0'?><rss/>", media.XML),
+        ("notes.txt", b"<?xml version='1.0'?><rss/>", "text/plain"),
+        ("song.pdf", b"ID3\x03\x00\x00", "audio/mpeg"),
+        ("film.docx", b"\x00\x00\x00\x18ftypmp42", "video/mp4"),
+        ("tool.txt", b"MZ\x90\x00", "application/x-msdownload"),
+        ("notes.txt", b"MZ is where she lives.", "text/plain"),
+        ("backup.pdf", b"x" * 257 + b"ustar\x0000", "application/x-tar"),
+    ],
+)
+def test_what_is_not_read_is_known_too(name: str, head: bytes, expected: str) -> None:
+    """So that its refusal says what it is; a text that begins like one of them stays text."""
+    assert media_type(name, head) == expected
 
 
 def test_a_real_word_file_is_known_without_its_name(tmp_path: Path) -> None:

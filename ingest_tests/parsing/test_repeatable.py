@@ -14,7 +14,8 @@ HEAVY = {"docling", "torch", "transformers", "onnxruntime", "cv2", "rapidocr", "
 MODULES = (
     "engines",
     "errors",
-    "inspection",
+    "clutter",
+    "safety",
     "embedded.layout",
     "libraries",
     "media",

@@ -8,6 +8,7 @@ from typing import Any
 from ingest_assets.model.options import EngineName, ParsingOptions
 from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEngine
 from ingest_assets.parsing.engines.pages import open_docling, open_embedded, open_native
+from ingest_assets.parsing.safety.backends import backend_options
 
 _opening = threading.Lock()  # a pipeline fills registries that all of them share
 
@@ -48,11 +49,11 @@ class Engines:
         return getattr(import_module(f"docling.backend.{module}"), name)
 
     def backend_options(self, kind: str) -> Any:
-        """Docling's defaults fetch nothing, remote or local; only PDFs have something to set."""
+        """Docling's defaults fetch nothing, remote or local; limits are set, and how PDFs are drawn."""
         from docling.datamodel.backend_options import ThreadedDoclingParseBackendOptions
 
         if kind != "pdf":
-            return None
+            return backend_options(kind, self._options)
         renders = self._engine.reader_of(kind) != "native"
         return ThreadedDoclingParseBackendOptions(parser_threads=self._threads, render_pages=renders)
 

@@ -1,0 +1,103 @@
+"""Which checks are for which format."""
+
+from dataclasses import dataclass
+
+from ingest_assets.model.options import ParsingOptions
+from ingest_assets.parsing import media
+from ingest_assets.parsing.errors import (
+    DocumentTooLarge,
+    EmptyDocument,
+    PasswordNeeded,
+    UnsupportedDocument,
+)
+from ingest_assets.parsing.safety.archives import check_archive
+from ingest_assets.parsing.safety.bombs import MEBIBYTE
+from ingest_assets.parsing.safety.entities import check_entities
+from ingest_assets.parsing.safety.images import check_image
+from ingest_assets.parsing.safety.pages import check_web_page
+from ingest_assets.parsing.safety.pdf import check_pdf
+from ingest_assets.parsing.safety.texts import decode_text
+
+_ARCHIVES = ("docx", "pptx", "xlsx", "odt", "ods", "odp", "epub")
+_TEXTS = ("md", "csv", "asciidoc", "vtt", "latex")
+_OLE_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_JATS = (b"JATS-journalpublishing", b"JATS-archive")
+
+
+_ADVICE = {
+    "application/msword": "save it as DOCX or PDF",
+    "application/rtf": "save it as DOCX or PDF",
+    "application/vnd.ms-excel": "save it as XLSX or CSV",
+    media.XLSB: "save it as XLSX or CSV",
+    "application/vnd.ms-powerpoint": "save it as PPTX or PDF",
+    "application/vnd.ms-outlook": "save it as EML",
+    "application/zip": "unpack it",
+    "application/gzip": "unpack it",
+    "application/x-tar": "unpack it",
+    "application/x-7z-compressed": "unpack it",
+    "application/vnd.rar": "unpack it",
+    "application/x-bzip2": "unpack it",
+    "application/x-xz": "unpack it",
+    "application/zstd": "unpack it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """Bytes that a parser may see, mended where they had to be, and what there is to say of them."""
+
+    content: bytes
+    warnings: tuple[str, ...] = ()
+
+
+def check_size(size_bytes: int, options: ParsingOptions) -> None:
+    """Refuse nothing and too much."""
+    if size_bytes == 0:
+        raise EmptyDocument("The file is empty (0 bytes); save it again or remove it.")
+    if size_bytes > options.max_mebibytes * MEBIBYTE:
+        raise DocumentTooLarge(
+            f"The file has {size_bytes} bytes, more than the {options.max_mebibytes} MiB allowed; "
+            "split it or raise parsing.max_mebibytes."
+        )
+
+
+def docling_format(mime: str, content: bytes, options: ParsingOptions) -> str:
+    """Docling's name for this media type; what it cannot read is refused with its reason."""
+    kind = media.DOCLING_FORMATS.get(mime)
+    if kind is not None:
+        return kind
+    if mime == media.OLE and _OLE_ENCRYPTED in content:
+        raise PasswordNeeded("The Office file is encrypted; save a copy without a password.")
+    if mime.endswith("xml"):
+        check_entities("The XML", content, options)  # a bomb is called one, whatever it says it is
+    what = "Files of no kind known here" if mime == media.UNKNOWN else f"Files of type {mime}"
+    raise UnsupportedDocument(
+        f"{what} are not read; {_ADVICE.get(mime, 'convert it to PDF, DOCX, HTML or Markdown')}."
+    )
+
+
+def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
+    """Look at the bytes as what they say they are, without parsing them; raises a `ParseError`."""
+    if kind == "pdf":
+        return Inspected(content, check_pdf(content, options))
+    if kind == "image":
+        check_image(content, options)
+    elif kind in _ARCHIVES:
+        return Inspected(content, check_archive(content, options))
+    elif kind == "html":
+        return Inspected(*check_web_page(content, options))
+    elif kind == "xml_jats":
+        return Inspected(content, _check_article(content, options))
+    elif kind in _TEXTS:
+        decoded = decode_text(content)
+        return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
+    return Inspected(content)
+
+
+def _check_article(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
+    warnings = check_entities("The XML", content, options)
+    if not any(name in content for name in _JATS):
+        raise UnsupportedDocument(
+            "XML is read only when it names the JATS DTD; convert it to PDF, DOCX, HTML or Markdown."
+        )
+    return warnings

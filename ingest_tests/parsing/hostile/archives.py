@@ -1,0 +1,105 @@
+"""Archives that unfold to more than a machine holds."""
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from io import BytesIO
+
+from ingest_tests.parsing.hostile.deflated import deflated
+
+_LOCAL = "<4sHHHHHIIIHH"
+_CENTRAL = "<4sHHHHHHIIIHHHHHII"
+_END = "<4sHHHHIIH"
+DEFLATED, STORED = 8, 0
+_MOST = 0xFFFFFFFF
+
+
+def archive(members: Mapping[str, str | bytes]) -> bytes:
+    """An honest archive."""
+    made = BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in members.items():
+            target.writestr(name, content, zipfile.ZIP_STORED if name == "mimetype" else None)
+    return made.getvalue()
+
+
+def forged(members: Mapping[str, tuple[bytes, int]]) -> bytes:
+    """An archive of raw deflate streams, each with the size that its directory entry is to claim."""
+    out, directory = bytearray(), bytearray()
+    for name, (packed, claimed) in members.items():
+        entry = name.encode()
+        facts = (0, DEFLATED, 0, 0, zlib.crc32(b""), len(packed), min(claimed, _MOST))
+        directory += struct.pack(_CENTRAL, b"PK\x01\x02", 20, 20, *facts, len(entry), 0, 0, 0, 0, 0, len(out))
+        directory += entry
+        out += struct.pack(_LOCAL, b"PK\x03\x04", 20, *facts, len(entry), 0) + entry + packed
+    count = len(members)
+    end = struct.pack(_END, b"PK\x05\x06", 0, 0, count, count, len(directory), len(out), 0)
+    return bytes(out + directory + end)
+
+
+def bomb(member: str, mebibytes: int = 2048) -> bytes:
+    """One member that is that large when unpacked, and says so."""
+    return forged({member: (deflated(mebibytes), mebibytes * 1024 * 1024)})
+
+
+def lying_bomb(member: str, mebibytes: int = 2048) -> bytes:
+    """One member that is that large when unpacked, and claims to be a kilobyte."""
+    return forged({member: (deflated(mebibytes), 1024)})
+
+
+def nested_bomb(member: str, inner: str) -> bytes:
+    """A small archive in the archive, and the bomb in there."""
+    return archive({member: "<x/>", inner: bomb("xl/worksheets/sheet1.xml")})
+
+
+def russian_dolls(member: str, depth: int = 40) -> bytes:
+    """Archives in archives in archives."""
+    content = b"x"
+    for _ in range(depth):
+        content = archive({"next.zip": content})
+    return archive({member: "<x/>", "word/embeddings/next.zip": content})
+
+
+def crowd(member: str, count: int = 100_000) -> bytes:
+    """Very many members, all empty."""
+    return archive({member: "<x/>"} | {f"word/media/{at}": b"" for at in range(count)})
+
+
+def overlapping(member: str, count: int = 3000, mebibytes: int = 64) -> bytes:
+    """Members that share one stream: a few kilobytes each in the directory, all of it in the sum."""
+    one = forged({member: (deflated(mebibytes), mebibytes * 1024 * 1024)})
+    start = one.index(b"PK\x01\x02")
+    entry = one[start : one.index(b"PK\x05\x06")]
+    end = struct.pack(_END, b"PK\x05\x06", 0, 0, count, count, len(entry) * count, start, 0)
+    return one[:start] + entry * count + end
+
+
+def odf(kind: str, content: str) -> bytes:
+    """An OpenDocument file of this content."""
+    mime = f"application/vnd.oasis.opendocument.{kind}"
+    manifest = (
+        '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+        f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{mime}"/></manifest:manifest>'
+    )
+    return archive({"mimetype": mime, "content.xml": content, "META-INF/manifest.xml": manifest})
+
+
+def epub(chapter: str | bytes, **more: str | bytes) -> bytes:
+    """A book of one chapter."""
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container" version="1.0"><rootfiles>'
+        '<rootfile full-path="a.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+    )
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata/><manifest>'
+        '<item id="c" href="c.xhtml" media-type="application/xhtml+xml"/></manifest>'
+        '<spine><itemref idref="c"/></spine></package>'
+    )
+    members: dict[str, str | bytes] = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": container,
+        "a.opf": package,
+        "c.xhtml": chapter,
+    }
+    return archive(members | more)

@@ -1,0 +1,48 @@
+"""Markup that multiplies, or goes down without end."""
+
+_ENTITIES = '<!ENTITY l0 "lollollollol">' + "".join(
+    f'<!ENTITY l{at} "{f"&l{at - 1};" * 10}">' for at in range(1, 10)
+)
+
+
+def billion_laughs(root: str, body: str = "&l9;", prolog: str = '<?xml version="1.0"?>') -> str:
+    """Ten to the power of nine copies of a word."""
+    return f"{prolog}<!DOCTYPE {root} [{_ENTITIES}]><{root}>{body}</{root}>"
+
+
+def quadratic_blowup(root: str, size: int = 100_000) -> str:
+    """One long entity, used as often as it is long."""
+    return (
+        f'<?xml version="1.0"?><!DOCTYPE {root} [<!ENTITY a "{"a" * size}">]>'
+        f"<{root}><p>{'&a;' * size}</p></{root}>"
+    )
+
+
+def external_entity(root: str, uri: str) -> str:
+    """A reference to a file or an address elsewhere."""
+    return (
+        f'<?xml version="1.0"?><!DOCTYPE {root} [<!ENTITY x SYSTEM "{uri}">]>'
+        f"<{root}><body><p>Bees and trees &x;</p></body></{root}>"
+    )
+
+
+def deep_html(depth: int, tag: str = "div") -> str:
+    """Elements within elements, and a word at the bottom."""
+    return f"<html><body><h1>T</h1>{f'<{tag}>' * depth}Bees and trees{f'</{tag}>' * depth}</body></html>"
+
+
+def unclosed_html(count: int, tag: str = "font") -> str:
+    """Elements that nobody closes, as editors of old wrote them."""
+    return "<html><body><h1>T</h1>" + "".join(f"<{tag}>word{at} " for at in range(count)) + "</body></html>"
+
+
+def resources(uri: str) -> str:
+    """HTML that asks for something in every way there is."""
+    return (
+        f"<html><head><link rel=stylesheet href='{uri}'><base href='{uri}'><script src='{uri}'></script>"
+        f"<style>@import url({uri});</style></head><body background='{uri}'><h1>T</h1><p>Bees and trees</p>"
+        f"<img src='{uri}' srcset='{uri} 2x'><picture><source srcset='{uri}'><img src='{uri}'></picture>"
+        f"<iframe src='{uri}'></iframe><object data='{uri}'></object><embed src='{uri}'>"
+        f"<video src='{uri}' poster='{uri}'></video><svg><image href='{uri}'/><use href='{uri}#a'/></svg>"
+        f"<table background='{uri}'><tr><td><img src='{uri}'>x</td></tr></table></body></html>"
+    )
