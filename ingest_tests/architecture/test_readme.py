@@ -62,7 +62,9 @@ def test_every_ingest_command_exists():
         for group in app.registered_groups
         for command in group.typer_instance.registered_commands
     }
-    said = re.findall(r"^ingest ((?:queue |failures |eval )?[a-z-]+)", "\n".join(_blocks("sh")), flags=re.M)
+    said = re.findall(
+        r"^ingest ((?:queue |failures |models |eval )?[a-z-]+)", "\n".join(_blocks("sh")), flags=re.M
+    )
 
     assert {"all", "up", "status", "queue import", "failures list"} <= set(said) <= known
 
