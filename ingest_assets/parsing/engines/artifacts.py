@@ -44,6 +44,7 @@ TABLEFORMER = DoclingModel(
     (f"{_TABLEFORMER}/tm_config.json", f"{_TABLEFORMER}/tableformer_accurate.safetensors"),
 )
 DOCLING_MODELS = (LAYOUT, TABLEFORMER)
+ABSENT = "there is no such folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,6 @@ class FoundModel:
     @property
     def fault(self) -> str:
         """The first thing that is wrong, in words; empty when nothing is."""
-        if self.faults and not Path(self.path).is_dir():
-            return "there is no such folder"
         return self.faults[0] if self.faults else ""
 
 
@@ -127,6 +126,8 @@ def _examined(model: DoclingModel, folder: Path, revision: str) -> FoundModel:
         else:
             hashes.append(f"{name} {digest}")
             size += status.st_size
+    if faults == [f"{name} is missing" for name in model.files] and not folder.exists():
+        faults = [ABSENT]
     content_hash = "" if faults else sha256_text("\n".join(hashes))
     return FoundModel(model, str(folder), revision, content_hash, size, tuple(faults))
 

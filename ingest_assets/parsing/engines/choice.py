@@ -11,7 +11,7 @@ from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import installed_versions
 from ingest_assets.model.options import EngineName, ParsingOptions
 from ingest_assets.model.vlm import VlmOptions
-from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, FoundModel, Place, place_of
+from ingest_assets.parsing.engines.artifacts import ABSENT, DOCLING_MODELS, FoundModel, Place, place_of
 
 PAGE_FORMATS = ("pdf", "image")  # read page by page: what an engine is for
 _TORCH = ("torch", "torchvision", "transformers")
@@ -85,9 +85,9 @@ def _docling(place: Place) -> PageEngine:
 
 def missing(found: tuple[FoundModel, ...]) -> str:
     """What is not there, in words: each model with its first fault."""
-    faults = ((each.model.name, each.fault, Path(each.path).is_dir()) for each in found if not each.is_whole)
+    faults = ((each.model.name, each.fault) for each in found if not each.is_whole)
     return ", ".join(
-        f"of {name} {fault}" if is_there else f"{name} is absent" for name, fault, is_there in faults
+        f"{name} is absent" if fault == ABSENT else f"of {name} {fault}" for name, fault in faults
     )
 
 

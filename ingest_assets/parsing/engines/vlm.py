@@ -17,6 +17,7 @@ from ingest_assets.parsing.engines.asking import Answer, PageAsker
 from ingest_assets.parsing.engines.choice import key_fault
 from ingest_assets.parsing.engines.errors import EngineUnavailable, VlmAnswerUnusable
 
+_MAX_PIXELS = 4096  # of the longer side of a page's picture
 _TAG = re.compile(r"<[a-z_]+[0-9]*>")
 
 
@@ -59,6 +60,7 @@ def open_vlm(options: VlmOptions) -> Any:
             vlm_options=VlmConvertOptions(
                 model_spec=spec,
                 scale=options.image_scale,
+                max_size=_MAX_PIXELS,
                 engine_options=ApiVlmEngineOptions(engine_type=VlmEngineType.API),
             ),
         )
