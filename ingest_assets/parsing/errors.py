@@ -46,7 +46,7 @@ class UnsupportedDocument(ParseError):
 
 
 class InvalidPdf(ParseError):
-    """The file says it is a PDF and is none: it has no PDF header, or no object after it."""
+    """The file is called a PDF and is none: it does not begin like one. With a PDF's header, it is corrupt."""
 
     code = "E_SECURITY_INVALID_PDF"
 

@@ -22,10 +22,8 @@ _NEEDS_PASSWORD = (4, 5)  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY (an unknown sec
 
 def check_pdf(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
     """Refuse what is no PDF, what does not open and what is too much; say what is left out of it."""
-    if b"%PDF-" not in content[:_HEADER_BYTES] or b" obj" not in content:
-        raise InvalidPdf(
-            "The file says it is a PDF, but has not even the beginnings of one; get an intact copy."
-        )
+    if b"%PDF-" not in content[:_HEADER_BYTES]:
+        raise InvalidPdf("The file is called a PDF and is none: it does not begin like one; get it anew.")
     contents = read_contents(content, options)
     refuse_endless_drawing(contents)
     opened = _open(content, options)
