@@ -120,7 +120,8 @@ def markdown_of(parsed: ParsedDocument, *, like: str) -> str:
     """The document as Docling's own Markdown, which is what a truth is made with.
 
     Where the truth holds places of formulas without their text, ours does too: the characters of a formula
-    that nobody decoded, which this product keeps for search, are neither right nor wrong.
+    that nobody decoded, which this product keeps for search, are neither right nor wrong. And the rows of a
+    table's heading stay rows: only later versions of Docling write them as one.
     """
     from docling_core.types.doc import DoclingDocument
 
@@ -129,4 +130,7 @@ def markdown_of(parsed: ParsedDocument, *, like: str) -> str:
         for item in document.texts:
             if item.label.value == "formula":
                 item.text = ""
+    for table in document.tables:
+        for cell in table.data.table_cells:
+            cell.column_header = False
     return str(document.export_to_markdown(compact_tables=True))

@@ -5,7 +5,7 @@ Docling finds the three functions at the end through the entry point group `docl
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from docling.datamodel.accelerator_options import AcceleratorOptions
 from docling.datamodel.base_models import Cluster, LayoutPrediction, Page, Table, TableStructurePrediction
@@ -16,9 +16,16 @@ from docling.models.base_table_model import BaseTableStructureModel
 from docling.models.stages.ocr.rapid_ocr_model import RapidOcrModel
 from docling_core.types.doc import BoundingBox, CoordOrigin, DocItemLabel, TableCell
 
-from ingest_assets.parsing.embedded.layout import PageLayout, Region
+from ingest_assets.parsing.embedded.grids import Grid, GridCell, grid_of, table_words
+from ingest_assets.parsing.embedded.layout import RENDER_SCALE, PageLayout, Region
+from ingest_assets.parsing.embedded.pages import (
+    RegionCluster,
+    cluster_lines,
+    content_of,
+    docling_box,
+    own_box,
+)
 from ingest_assets.parsing.embedded.scans import needs_ocr
-from ingest_assets.parsing.embedded.grids import Grid, GridCell, Word, grid_of
 
 _LABELS = {
     "text": DocItemLabel.TEXT,
@@ -35,9 +42,10 @@ _LABELS = {
 
 
 class EmbeddedLayoutOptions(BaseLayoutOptions):
-    """Text that no region holds still becomes a text item: `create_orphan_clusters` stays on."""
+    """At which scale pages are drawn for the detector."""
 
     kind: ClassVar[str] = "ingest_cdla"
+    scale: float = RENDER_SCALE
 
 
 class EmbeddedLayoutModel(BaseLayoutModel):
@@ -61,7 +69,10 @@ class EmbeddedLayoutModel(BaseLayoutModel):
         return [self._predict(page) for page in pages]
 
     def _predict(self, page: Page) -> LayoutPrediction:
-        image = page.get_image(scale=1.0) if page._backend is not None and page._backend.is_valid() else None
+        scale = self.options.scale
+        image = (
+            page.get_image(scale=scale) if page._backend is not None and page._backend.is_valid() else None
+        )
         if image is None or page.size is None:
             return LayoutPrediction()
         regions = self._layout.regions(image)
@@ -79,7 +90,9 @@ def _cluster(number: int, region: Region, width: float, height: float) -> Cluste
         b=region.bottom * height,
         coord_origin=CoordOrigin.TOPLEFT,
     )
-    return Cluster(id=number, label=_LABELS[region.label], confidence=region.score, bbox=box, cells=[])
+    return RegionCluster(
+        id=number, label=_LABELS[region.label], confidence=region.score, bbox=box, region=region.label
+    )
 
 
 class GeometricTableOptions(BaseTableStructureOptions):
@@ -89,7 +102,7 @@ class GeometricTableOptions(BaseTableStructureOptions):
 
 
 class GeometricTableModel(BaseTableStructureModel):
-    """Rows and columns from the positions of the words, so that no text of a table is lost."""
+    """Rows, columns and spans from where words stand and lines are drawn; no text of a table is lost."""
 
     def __init__(
         self,
@@ -114,36 +127,19 @@ class GeometricTableModel(BaseTableStructureModel):
 
 def _tables(page: Page) -> Iterable[tuple[int, Table]]:
     clusters = page.predictions.layout.clusters if page.predictions.layout else []
-    for cluster in clusters:
-        grid = grid_of(_words(page, cluster)) if cluster.label in TABLE_LABELS else None
-        if grid is not None and grid.rows:
+    tables = [cluster for cluster in clusters if cluster.label in TABLE_LABELS]
+    content = content_of(page) if tables else None
+    for cluster in tables:
+        assert content is not None
+        grid = grid_of(table_words(content, cluster_lines(cluster)), content.rules, own_box(cluster.bbox))
+        if grid.rows:
             yield cluster.id, _table(page, cluster, grid)
-
-
-def _words(page: Page, cluster: Cluster) -> list[Word]:
-    """The words of the cluster's lines; a line without words of its own (OCR) stands for itself."""
-    words = [_word(cell) for cell in page.parsed_page.word_cells] if page.parsed_page else []
-    found: list[Word] = []
-    for line in map(_word, cluster.cells):
-        within = [word for word in words if _is_within(word, line)]
-        found.extend(within or [line])
-    return list(dict.fromkeys(found))
-
-
-def _is_within(word: Word, line: Word) -> bool:
-    x, y = (word.left + word.right) / 2, (word.top + word.bottom) / 2
-    return line.left <= x <= line.right and line.top <= y <= line.bottom
-
-
-def _word(cell: Any) -> Word:
-    box = cell.rect.to_bounding_box()
-    return Word(left=box.l, top=box.t, right=box.r, bottom=box.b, text=cell.text.replace("\x02", "-"))
 
 
 def _table(page: Page, cluster: Cluster, grid: Grid) -> Table:
     return Table(
         otsl_seq=[],
-        table_cells=[_table_cell(cell, grid.rows) for cell in grid.cells],
+        table_cells=[_table_cell(cell) for cell in grid.cells],
         num_rows=grid.rows,
         num_cols=grid.columns,
         id=cluster.id,
@@ -153,18 +149,17 @@ def _table(page: Page, cluster: Cluster, grid: Grid) -> Table:
     )
 
 
-def _table_cell(cell: GridCell, rows: int) -> TableCell:
-    box = cell.content
+def _table_cell(cell: GridCell) -> TableCell:
     return TableCell(
-        bbox=BoundingBox(l=box.left, t=box.top, r=box.right, b=box.bottom, coord_origin=CoordOrigin.TOPLEFT),
-        row_span=1,
-        col_span=cell.end_column - cell.first_column,
+        bbox=docling_box(cell.box),
+        row_span=cell.end_row - cell.row,
+        col_span=cell.end_column - cell.column,
         start_row_offset_idx=cell.row,
-        end_row_offset_idx=cell.row + 1,
-        start_col_offset_idx=cell.first_column,
+        end_row_offset_idx=cell.end_row,
+        start_col_offset_idx=cell.column,
         end_col_offset_idx=cell.end_column,
-        text=box.text.strip(),
-        column_header=cell.row == 0 and rows > 1,
+        text=cell.text,
+        column_header=cell.is_header,
     )
 
 

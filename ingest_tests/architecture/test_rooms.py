@@ -27,7 +27,7 @@ HEAVY = {
 }
 MIDDLE = {"runner", "stages", "parsing", "embedders", "backends", "storage", "intake"}
 # Modules that only a heavy library itself loads, named by what loads them.
-LOADED_BY_DOCLING = {"parsing/plugin.py"}
+LOADED_BY_DOCLING = {"parsing/plugin.py", "parsing/embedded/pages.py", "parsing/embedded/pipeline.py"}
 
 ALLOWED = {
     "model": {"model"},

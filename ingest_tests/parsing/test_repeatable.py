@@ -23,6 +23,8 @@ MODULES = (
     "quiet",
     "reader",
     "embedded.scans",
+    "embedded.blocks",
+    "embedded.document",
     "embedded.grids",
 )
 

@@ -24,8 +24,9 @@ CLASSES = (
     "equation",
 )
 HEIGHT, WIDTH = 800, 608
+RENDER_SCALE = 2.0  # pixels per point; below it headings go missing, above it nothing is gained
 STRIDES = (8, 16, 32, 64)
-MIN_SCORE = 0.4
+MIN_SCORE = 0.3
 MAX_OVERLAP = 0.5
 MAX_REGIONS_PER_CLASS = 100
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)

@@ -14,12 +14,13 @@ from ingest_assets.parsing.quiet import silence_table_model
 def open_embedded(ocr: bool, threads: int) -> Any:
     """Layout, tables and OCR from packages: nothing is downloaded."""
     from ingest_assets.parsing import plugin
+    from ingest_assets.parsing.embedded.pipeline import EmbeddedPdfPipeline
 
     models = {
         "layout_options": plugin.EmbeddedLayoutOptions(),
         "table_structure_options": plugin.GeometricTableOptions(),
     }
-    return _standard(ocr, threads, models)
+    return _standard(ocr, threads, models, EmbeddedPdfPipeline)
 
 
 def open_docling(ocr: bool, found: Sequence[FoundModel]) -> Any:
@@ -69,14 +70,14 @@ def _check_models(found: Sequence[FoundModel]) -> None:
             )
 
 
-def _standard(ocr: bool, threads: int, models: dict[str, Any]) -> Any:
+def _standard(ocr: bool, threads: int, models: dict[str, Any], pipeline: Any = None) -> Any:
     from docling.datamodel.accelerator_options import AcceleratorDevice, AcceleratorOptions
     from docling.datamodel.pipeline_options import ThreadedPdfPipelineOptions
     from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
 
     register_plugin()
     accelerator = AcceleratorOptions(num_threads=threads, device=AcceleratorDevice.CPU)
-    return StandardPdfPipeline(
+    return (pipeline or StandardPdfPipeline)(
         ThreadedPdfPipelineOptions(
             accelerator_options=accelerator,
             allow_external_plugins=True,

@@ -1,0 +1,101 @@
+"""A page as blocks: tables, pictures, and its text in paragraphs, items, captions, code and formulas."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingest_assets.parsing.embedded.boxes import Box, around
+from ingest_assets.parsing.embedded.code import joined_code
+from ingest_assets.parsing.embedded.content import PageContent, Region
+from ingest_assets.parsing.embedded.formulas import completed, gathered, is_formula
+from ingest_assets.parsing.embedded.heights import evened
+from ingest_assets.parsing.embedded.lines import Line, Word, WordsByPlace
+from ingest_assets.parsing.embedded.markers import caption_of
+from ingest_assets.parsing.embedded.paragraphs import paragraphs_of, starts_item
+from ingest_assets.parsing.embedded.rows import lines_of
+from ingest_assets.parsing.embedded.runs import runs_of
+from ingest_assets.parsing.embedded.zones import Zone, zones_of
+
+MIN_SHARE = 0.5  # of a block, inside a region, for the region to say something about it
+MONO = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Something on a page that belongs together, with Docling's name for what it is."""
+
+    label: str
+    box: Box
+    lines: tuple[Line, ...] = ()
+    votes: tuple[tuple[str, float], ...] = ()  # what the detector took it for, with its certainty
+    inner: tuple["Block", ...] = ()  # text inside a picture
+    score: float = 1.0
+
+    @property
+    def text(self) -> str:
+        return " ".join(line.text for line in self.lines)
+
+    @property
+    def size(self) -> float:
+        return min((line.size for line in self.lines), default=0.0)
+
+    def vote(self, *labels: str) -> float:
+        """How certain the detector was of one of these."""
+        return max((score for label, score in self.votes if label in labels), default=0.0)
+
+
+def blocks_of(content: PageContent) -> list[Block]:
+    """The blocks of a page: every line in exactly one of them."""
+    zones = zones_of(content)
+    free, held = _shared_out(content.pieces, zones)
+    words = WordsByPlace(evened(content.words))
+    found = [_zone_block(zone, lines_of(pieces, words, ())) for zone, pieces in held]
+    runs = runs_of(lines_of(free, words, content.regions), content.regions, content.rules)
+    return [*found, *_text_blocks(runs, content.regions)]
+
+
+def _shared_out(
+    pieces: Sequence[Word], zones: Sequence[Zone]
+) -> tuple[list[Word], list[tuple[Zone, list[Word]]]]:
+    """The text outside of all tables and pictures, and that of each; captions never belong to them."""
+    free: list[Word] = []
+    held: list[tuple[Zone, list[Word]]] = [(zone, []) for zone in zones]
+    for piece in pieces:
+        home = next((own for zone, own in held if piece.box.share_in(zone.box) > 0.5), None)
+        (free if home is None or caption_of(piece.text) else home).append(piece)
+    return free, held
+
+
+def _zone_block(zone: Zone, lines: Sequence[Line]) -> Block:
+    inner = tuple(Block("text", line.box, (line,)) for line in lines)
+    return Block(zone.label, zone.box, tuple(lines), (), inner, zone.score)
+
+
+def _text_blocks(runs: Sequence[Sequence[Line]], regions: Sequence[Region]) -> list[Block]:
+    code = [run for run in runs if all(line.style.mono >= MONO for line in run)]
+    parts = [tuple(part) for run in runs if run not in code for part in paragraphs_of(run)]
+    formulas = [part for part in parts if _is_formula(part, regions)]
+    others = [part for part in parts if part not in formulas]
+    whole, rest = completed(
+        gathered([(around(line.box for line in part), part) for part in formulas]), others
+    )
+    return [
+        *(_block("code", lines, regions) for lines in joined_code(code)),
+        *(_block("formula", lines, regions) for _, lines in whole),
+        *(_block(_label(part), part, regions) for part in rest),
+    ]
+
+
+def _is_formula(lines: Sequence[Line], regions: Sequence[Region]) -> bool:
+    return is_formula(lines, _block("formula", lines, regions).vote("equation"))
+
+
+def _block(label: str, lines: Sequence[Line], regions: Sequence[Region]) -> Block:
+    box = around(line.box for line in lines)
+    votes = tuple((r.label, r.score) for r in regions if box.share_in(r.box) > MIN_SHARE)
+    return Block(label, box, tuple(lines), votes)
+
+
+def _label(lines: Sequence[Line]) -> str:
+    if caption_of(lines[0].text):
+        return "caption"
+    return "list_item" if starts_item(lines[0].text) else "text"

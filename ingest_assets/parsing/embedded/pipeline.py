@@ -1,0 +1,101 @@
+"""Docling's PDF pipeline with the embedded engine in it. Only Docling loads this module.
+
+Docling has plug-ins for single models (see `parsing.plugin`), not for the steps between them. Three of those
+are the engine's own: after OCR, a page's text becomes blocks; before the document is put together, it decides
+as a whole what is a heading and what is furniture; and the blocks of a page are read column by column.
+"""
+
+from collections.abc import Sequence
+
+from docling.datamodel.base_models import BasePageElement, LayoutPrediction, Page, TextElement
+from docling.datamodel.document import ConversionResult
+from docling.datamodel.pipeline_options import LayoutPostprocessorOptions
+from docling.models.postprocessing.reading_order_rb import (
+    PageElement,
+    ReadingOrderPredictor,
+    SeparatorElement,
+)
+from docling.models.stages.layout.layout_postprocessing_model import LayoutPostprocessingModel
+from docling.models.stages.page_preprocessing.page_preprocessing_model import PagePreprocessingModel
+from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
+from docling_core.types.doc import CodeItem, DocItemLabel
+
+from ingest_assets.parsing.embedded.blocks import Block, blocks_of
+from ingest_assets.parsing.embedded.code import code_text
+from ingest_assets.parsing.embedded.document import labelled, orders
+from ingest_assets.parsing.embedded.pages import BlockCluster, clusters_of, content_of
+
+
+class EmbeddedPdfPipeline(StandardPdfPipeline):
+    """Docling's own, but for how regions become blocks and what is decided over the whole document."""
+
+    def _init_models(self) -> None:
+        super()._init_models()
+        self.preprocessing_model = TextOnly(options=self.preprocessing_model.options)
+        self.layout_postprocessing_model = BlocksModel(options=LayoutPostprocessorOptions())
+        self.reading_order_model.ro_model = GivenOrder()
+
+    def _assemble_document(self, conv_res: ConversionResult) -> ConversionResult:
+        _arrange(conv_res.pages)
+        result = super()._assemble_document(conv_res)
+        for item in result.document.texts:
+            if isinstance(item, CodeItem):
+                item.captions = []  # it stays below the code; export_to_doctags stumbles over a caption
+        return result
+
+
+class TextOnly(PagePreprocessingModel):
+    """Leaves rendering to the layout model, which asks for the one picture that it needs."""
+
+    def _populate_page_images(self, page: Page) -> Page:
+        return page
+
+
+class BlocksModel(LayoutPostprocessingModel):
+    """Blocks from a page's text and the detector's regions, in place of Docling's own post-processing."""
+
+    def postprocess_layout(
+        self, conv_res: ConversionResult, pages: Sequence[Page]
+    ) -> Sequence[LayoutPrediction]:
+        return [self._predict(conv_res, page) for page in pages]
+
+    def _predict(self, conv_res: ConversionResult, page: Page) -> LayoutPrediction:
+        if page._backend is None or not page._backend.is_valid() or page.size is None:
+            return LayoutPrediction()
+        clusters = clusters_of(blocks_of(content_of(page)))
+        self._update_layout_score(conv_res, page, clusters)
+        return LayoutPrediction(clusters=clusters)
+
+
+class GivenOrder(ReadingOrderPredictor):
+    """The elements come in reading order already; what is the caption of what is still found by Docling."""
+
+    def predict_reading_order(
+        self, page_elements: list[PageElement], page_separators: list[SeparatorElement] | None = None
+    ) -> list[PageElement]:
+        return list(page_elements)
+
+
+def _arrange(pages: Sequence[Page]) -> None:
+    """Give the pages' elements their final labels and put them into reading order."""
+    units = [page.assembled for page in pages if page.assembled is not None and page.size is not None]
+    heights = [page.size.height for page in pages if page.assembled is not None and page.size is not None]
+    blocks = [[_block(element) for element in unit.elements] for unit in units]
+    final = labelled(list(zip(heights, blocks, strict=True)))
+    for unit, own, order in zip(units, final, orders(final), strict=True):
+        for element, block in zip(unit.elements, own, strict=True):
+            if isinstance(element, TextElement):
+                _relabel(element, block)
+        unit.elements = [unit.elements[at] for at in order]
+
+
+def _block(element: BasePageElement) -> Block:
+    assert isinstance(element.cluster, BlockCluster)
+    block: Block = element.cluster.block
+    return block
+
+
+def _relabel(element: TextElement, block: Block) -> None:
+    element.label = element.cluster.label = DocItemLabel(block.label)
+    if block.label == "code":
+        element.text = code_text(block.lines)

@@ -1,0 +1,69 @@
+"""The lines of a page as a reader sees them: pieces that stand side by side, brought together."""
+
+from collections.abc import Sequence
+
+from ingest_assets.parsing.embedded.content import Region
+from ingest_assets.parsing.embedded.lines import Line, Word, WordsByPlace, joined, stands_beside, styled_line
+from ingest_assets.parsing.embedded.markers import bullet_of, enumeration_of, section_number_of
+
+# How far apart two pieces may stand and be one line, in heights of the text.
+MAX_GAP = 1.0
+MAX_GAP_IN_REGION = 1.4
+MAX_GAP_AFTER_MARKER = 4.0
+_LONGEST_MARKER = 8
+
+
+def lines_of(pieces: Sequence[Word], words: WordsByPlace, regions: Sequence[Region]) -> list[Line]:
+    """Lines from top to bottom, those at one height from left to right."""
+    styled = [
+        styled_line(piece, words.within(piece.box), order)
+        for order, piece in enumerate(pieces)
+        if piece.text.strip() and piece.box.area > 0
+    ]
+    return [joined(group) for row in rows_of(styled) for group in _groups(row, regions)]
+
+
+def rows_of(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines that stand side by side, each row from left to right."""
+    rows: list[list[Line]] = []
+    for line in sorted(lines, key=lambda line: (line.box.middle_y, line.box.left)):
+        row = next(
+            (row for row in reversed(rows[-3:]) if any(stands_beside(one.box, line.box) for one in row)), None
+        )
+        if row is None:
+            rows.append([line])
+        else:
+            row.append(line)
+    return [sorted(row, key=lambda line: (line.box.left, line.box.right)) for row in rows]
+
+
+def _groups(row: Sequence[Line], regions: Sequence[Region]) -> list[list[Line]]:
+    groups: list[list[Line]] = [[row[0]]]
+    for line in row[1:]:
+        last = groups[-1][-1]
+        gap = -last.box.shared_width(line.box)
+        if gap <= _max_gap(last, line, regions) * min(last.size, line.size):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return groups
+
+
+def _max_gap(last: Line, line: Line, regions: Sequence[Region]) -> float:
+    if is_marker(last.text) and _region(last, regions) is _region(line, regions):
+        return MAX_GAP_AFTER_MARKER
+    same = _region(last, regions)
+    return MAX_GAP_IN_REGION if same is not None and same is _region(line, regions) else MAX_GAP
+
+
+def is_marker(text: str) -> bool:
+    """Whether the text is only a bullet, a counter or a section number."""
+    alone = f"{text.strip()} x"
+    if len(alone) > _LONGEST_MARKER + 2:
+        return False
+    found = bullet_of(alone) or enumeration_of(alone) or section_number_of(alone)
+    return len(found) == len(alone) - 2
+
+
+def _region(line: Line, regions: Sequence[Region]) -> Region | None:
+    return next((region for region in regions if region.box.holds_middle_of(line.box)), None)

@@ -1,0 +1,112 @@
+"""The tables and pictures of a page: what the detector saw, held against what is drawn there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingest_assets.parsing.embedded.boxes import Box, around
+from ingest_assets.parsing.embedded.content import PageContent, Region
+from ingest_assets.parsing.embedded.lines import stands_beside
+from ingest_assets.parsing.embedded.rules import Rule, horizontal
+
+MIN_SCORE = 0.45
+MIN_SHARED = 0.6  # of the smaller one, for two zones to be one
+MAX_PAGE_SHARE = 0.92  # a picture of the whole page is a scan or a background
+MIN_DRAWN = 0.1  # share of a picture that something must be drawn on
+ACROSS = 0.8  # share of a table's width that a line goes along
+MIN_RULES = 3  # lines across a picture of text, for it to be a table
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A table or a picture."""
+
+    label: str  # table, picture
+    score: float
+    box: Box
+
+
+def zones_of(content: PageContent) -> list[Zone]:
+    """Tables and pictures that do not overlap, most certain first."""
+    page = Box(0, 0, content.width, content.height)
+    found: list[Zone] = []
+    for region in sorted(content.regions, key=lambda region: -region.score):
+        zone = _zone(region, content, page)
+        if zone and not any(_overlap(zone.box, other.box) > MIN_SHARED for other in found):
+            found.append(zone)
+    return found
+
+
+def _zone(region: Region, content: PageContent, page: Box) -> Zone | None:
+    if region.score < MIN_SCORE:
+        return None
+    if region.label == "table":
+        return Zone("table", region.score, _between_rules(region.box, content))
+    if region.label != "figure" or region.box.area > MAX_PAGE_SHARE * page.area:
+        return None
+    if _is_ruled_text(region.box, content):
+        return Zone("table", region.score, _between_rules(region.box, content))
+    return Zone("picture", region.score, region.box) if _is_drawn_on(region.box, content, page) else None
+
+
+def _is_drawn_on(box: Box, content: PageContent, page: Box) -> bool:
+    """Something must be there to look at: a bitmap or a drawing, and not merely behind the whole page."""
+    marks = (*content.bitmaps, *content.drawings)
+    if any(page.share_in(mark) > MAX_PAGE_SHARE for mark in content.bitmaps):
+        return True  # on a scan, the detector is the only witness
+    inside = [mark for mark in marks if mark.share_in(box) > 0.5 or box.share_in(mark) > 0.5]
+    return bool(inside) and around(inside).area >= MIN_DRAWN * box.area
+
+
+def _is_ruled_text(box: Box, content: PageContent) -> bool:
+    """Words between lines across the whole width, and no bitmap: a table."""
+    if any(bitmap.share_in(box) > 0.5 for bitmap in content.bitmaps):
+        return False
+    across = [rule for rule in content.rules if rule.width > 0.8 * box.width and rule.share_in(box) > 0.9]
+    heights = sorted({round(rule.middle_y) for rule in across})
+    words = [word.box for word in content.words if box.holds_middle_of(word.box)]
+    return len(heights) >= MIN_RULES and len(words) >= 6 and _spread(words, heights)
+
+
+def _spread(words: Sequence[Box], heights: Sequence[int]) -> bool:
+    """Words stand in at least two of the bands between the lines."""
+    bands = {sum(word.middle_y > height for height in heights) for word in words}
+    return len(bands) >= 2
+
+
+def _between_rules(box: Box, content: PageContent) -> Box:
+    """The table without lines of running text above its first and below its last line across."""
+    heights = [rule.at for rule in horizontal(content.rules) if _goes_across(rule, box)]
+    if len(heights) < 2:
+        return box
+    top, bottom = box.top, box.bottom
+    above = [
+        piece.box
+        for piece in content.pieces
+        if _is_inside(piece.box, box) and piece.box.bottom < heights[0] + 1
+    ]
+    below = [
+        piece.box
+        for piece in content.pieces
+        if _is_inside(piece.box, box) and piece.box.top > heights[-1] - 1
+    ]
+    if above and not any(_has_neighbour(one, above) for one in above):
+        top = heights[0] - 1
+    if below and not any(_has_neighbour(one, below) for one in below):
+        bottom = heights[-1] + 1
+    return Box(box.left, top, box.right, bottom)
+
+
+def _goes_across(rule: Rule, box: Box) -> bool:
+    return rule.covers(box.left, box.right) > ACROSS and box.top - 2 <= rule.at <= box.bottom + 2
+
+
+def _is_inside(piece: Box, box: Box) -> bool:
+    return piece.share_in(box) > 0.5
+
+
+def _has_neighbour(piece: Box, others: Sequence[Box]) -> bool:
+    return any(other is not piece and stands_beside(piece, other) for other in others)
+
+
+def _overlap(one: Box, other: Box) -> float:
+    return max(one.share_in(other), other.share_in(one))
