@@ -152,6 +152,18 @@ def test_a_worker_with_other_models_does_not_use_them(read: Read, tmp_path: Path
         read("weights.pdf", DOCUMENT, DocumentReader(ParsingOptions(), 1, engine))
 
 
+def test_models_that_do_not_load_are_not_the_documents_fault(read: Read, tmp_path: Path):
+    """Or a good document would be remembered as a bad one: these files are whole, but no models."""
+    options = ParsingOptions(artifacts_path=str(write_hollow_models(tmp_path / "models")))
+
+    with pytest.raises(
+        EngineUnavailable, match="The engine docling cannot be opened on this worker"
+    ) as refusal:
+        read("weights.pdf", DOCUMENT, DocumentReader(options, 1, choose_engine(options, {})))
+
+    assert refusal.value.category == "config"
+
+
 def test_a_worker_without_the_models_still_reads_other_formats(read: Read, tmp_path: Path):
     """Nothing is opened before a page asks for it."""
     folder = write_hollow_models(tmp_path / "models")

@@ -5,9 +5,10 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from ingest_assets.model.errors import ItemError
 from ingest_assets.model.options import EngineName, ParsingOptions
-from ingest_assets.parsing.embedded.layout import RENDER_SCALE
 from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEngine
+from ingest_assets.parsing.engines.errors import EngineUnavailable
 from ingest_assets.parsing.engines.pages import open_docling, open_embedded, open_native
 from ingest_assets.parsing.safety.backends import backend_options
 
@@ -55,12 +56,8 @@ class Engines:
 
         if kind != "pdf":
             return backend_options(kind, self._options)
-        reader = self._engine.reader_of(kind)
-        return ThreadedDoclingParseBackendOptions(
-            parser_threads=self._threads,
-            render_pages=reader != "native",
-            render_scale=RENDER_SCALE if reader == "embedded" else 1.0,  # the scale the layout model asks for
-        )
+        renders = self._engine.reader_of(kind) != "native"
+        return ThreadedDoclingParseBackendOptions(parser_threads=self._threads, render_pages=renders)
 
     def pipeline(self, kind: str) -> Any:
         """The pipeline that converts documents of this format."""
@@ -69,12 +66,24 @@ class Engines:
                 return self._simple
             engine = self._engine.reader_of(kind)
             if engine not in self._pages:
-                self._pages[engine] = self._open(engine)
+                self._pages[engine] = self._opened(engine)
             return self._pages[engine]
 
     def parser(self, kind: str) -> str:
         """Who reads documents of this format, as the table says it."""
         return f"docling/{kind}-{self._engine.reader_of(kind)}" if kind in PAGE_FORMATS else f"docling/{kind}"
+
+    def _opened(self, engine: EngineName) -> Any:
+        """Whatever keeps an engine from opening is no document's fault, in our words."""
+        try:
+            return self._open(engine)
+        except Exception as error:
+            if isinstance(error, ItemError | MemoryError | ImportError):
+                raise
+            raise EngineUnavailable(
+                f"The engine {engine} cannot be opened on this worker ({type(error).__name__}); look at its "
+                "models with `ingest models list` and at its libraries with `ingest doctor`."
+            ) from error
 
     def _open(self, engine: EngineName) -> Any:
         if engine == "docling":
