@@ -7,6 +7,7 @@ from typing import Any
 
 from ingest_assets.model.errors import ItemError
 from ingest_assets.model.options import EngineName, ParsingOptions
+from ingest_assets.parsing.embedded.layout import RENDER_SCALE
 from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEngine
 from ingest_assets.parsing.engines.errors import EngineUnavailable
 from ingest_assets.parsing.engines.pages import open_docling, open_embedded, open_native
@@ -56,8 +57,12 @@ class Engines:
 
         if kind != "pdf":
             return backend_options(kind, self._options)
-        renders = self._engine.reader_of(kind) != "native"
-        return ThreadedDoclingParseBackendOptions(parser_threads=self._threads, render_pages=renders)
+        reader = self._engine.reader_of(kind)
+        return ThreadedDoclingParseBackendOptions(
+            parser_threads=self._threads,
+            render_pages=reader != "native",
+            render_scale=RENDER_SCALE if reader == "embedded" else 1.0,  # the scale the layout model asks for
+        )
 
     def pipeline(self, kind: str) -> Any:
         """The pipeline that converts documents of this format."""
