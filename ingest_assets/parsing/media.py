@@ -17,6 +17,8 @@ XML = "application/xml"
 SVG = "image/svg+xml"
 XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
+MAX_ZERO_SHARE = 0.01
+
 # The kinds that can be read, and the name Docling's `InputFormat` has for each.
 DOCLING_FORMATS: dict[str, str] = {
     PDF: "pdf",
@@ -97,7 +99,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"WEBVTT", "text/vtt"),
     (b"%!PS", "application/postscript"),
 )
-# The same for what nobody reads here: begins like this, and has a zero byte, as no text has.
+# The same for what nobody reads here: begins like this, and has zero bytes, as no text has.
 _BINARY_MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x7fELF", "application/x-executable"),
     (0, b"MZ", "application/x-msdownload"),
@@ -213,4 +215,5 @@ def _is_text_type(mime: str) -> bool:
 
 
 def _is_binary(head: bytes) -> bool:
-    return b"\x00" in head and not head.startswith(_TEXT_BOMS)
+    """Zero bytes are no text; a few may be an accident in one."""
+    return head.count(0) > MAX_ZERO_SHARE * len(head) and not head.startswith(_TEXT_BOMS)

@@ -14,6 +14,7 @@ from ingest_assets.parsing.safety.archives import check_archive
 from ingest_assets.parsing.safety.bombs import MEBIBYTE
 from ingest_assets.parsing.safety.entities import check_entities
 from ingest_assets.parsing.safety.images import check_image
+from ingest_assets.parsing.safety.nesting import refuse_deep_quotes
 from ingest_assets.parsing.safety.pages import check_web_page
 from ingest_assets.parsing.safety.pdf import check_pdf
 from ingest_assets.parsing.safety.texts import decode_text
@@ -90,6 +91,8 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
         return Inspected(content, _check_article(content, options))
     elif kind in _TEXTS:
         decoded = decode_text(content)
+        if kind == "md":
+            refuse_deep_quotes(decoded.text)
         return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
     return Inspected(content)
 

@@ -1,9 +1,13 @@
-"""HTML that goes down without end, as bombs do and as editors did that closed no element."""
+"""Markup that goes down without end, as bombs do and as editors did that closed no element."""
 
 import html
 import re
 
+from ingest_assets.parsing.errors import CorruptDocument
+
 MAX_DEPTH = 200  # Docling walks elements by recursion; browsers stop at 512
+MAX_QUOTES = 100
+_DEEP_QUOTE = re.compile(rf"^(?:[ \t]{{0,3}}>){{{MAX_QUOTES + 1}}}", re.MULTILINE)
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 _VOID = frozenset(
     [
@@ -28,6 +32,14 @@ _VOID = frozenset(
 )
 _RAW = frozenset(("script", "style"))
 _UNSEEN = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+
+
+def refuse_deep_quotes(markdown: str) -> None:
+    """Quotes within quotes: Markdown is read by recursion, and slower with each level."""
+    if _DEEP_QUOTE.search(markdown):
+        raise CorruptDocument(
+            f"The file nests quotes more than {MAX_QUOTES} deep; save it in a simpler form."
+        )
 
 
 def is_too_deep(markup: str) -> bool:

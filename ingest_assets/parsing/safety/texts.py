@@ -8,6 +8,7 @@ from ingest_assets.parsing.errors import GarbledText
 
 MAX_BAD_SHARE = 0.1  # of the characters, before text is called garbled
 MAX_ACCENTED_SHARE = 0.2  # of the bytes, in languages that Windows-1252 was made for
+_REPLACED = "W_TEXT_REPLACED"
 _SAMPLE_BYTES = 65536
 _BAD = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffd-\uffff]")
 _ACCENTED = re.compile(b"[\x80-\xff]")
@@ -31,7 +32,7 @@ class Decoded:
 
 def decode_text(content: bytes, declared: str = "") -> Decoded:
     """The text of these bytes, or `GarbledText`. By its mark, as declared, as UTF-8, or by the look of it."""
-    decoded = _decoded(content, declared)
+    decoded = _without_zeros(_decoded(content, declared))
     bad = len(_BAD.findall(decoded.text))
     if bad > MAX_BAD_SHARE * max(1, len(decoded.text)):
         raise GarbledText(
@@ -39,6 +40,14 @@ def decode_text(content: bytes, declared: str = "") -> Decoded:
             "get an intact copy."
         )
     return decoded
+
+
+def _without_zeros(decoded: Decoded) -> Decoded:
+    """A zero byte is no character; parsers of markup stumble over it."""
+    if "\x00" not in decoded.text:
+        return decoded
+    text = decoded.text.replace("\x00", "\ufffd")
+    return Decoded(text, (*(each for each in decoded.warnings if _REPLACED not in each), _replaced(text)))
 
 
 def _decoded(content: bytes, declared: str) -> Decoded:
@@ -94,4 +103,4 @@ def _strictly(content: bytes, encoding: str) -> str | None:
 
 
 def _replaced(text: str) -> str:
-    return f"W_TEXT_REPLACED: {text.count(chr(0xFFFD))} characters could not be decoded"
+    return f"{_REPLACED}: {text.count(chr(0xFFFD))} characters could not be decoded"

@@ -16,12 +16,19 @@ _MOST = 0xFFFFFFFF
 
 
 def archive(members: Mapping[str, str | bytes]) -> bytes:
-    """An honest archive."""
+    """An honest archive, whose bytes do not depend on the clock."""
     made = BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
         for name, content in members.items():
-            target.writestr(name, content, zipfile.ZIP_STORED if name == "mimetype" else None)
+            method = zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED
+            target.writestr(zipfile.ZipInfo(name), content, method)
     return made.getvalue()
+
+
+def members_of(content: bytes) -> dict[str, bytes]:
+    """What an archive holds, by name."""
+    with zipfile.ZipFile(BytesIO(content)) as source:
+        return {name: source.read(name) for name in source.namelist()}
 
 
 def forged(members: Mapping[str, tuple[bytes, int]]) -> bytes:
@@ -103,3 +110,26 @@ def epub(chapter: str | bytes, **more: str | bytes) -> bytes:
         "c.xhtml": chapter,
     }
     return archive(members | more)
+
+
+def locked(content: bytes) -> bytes:
+    """The same archive with its first member marked as encrypted."""
+    marked = bytearray(content)
+    for header, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        marked[content.index(header) + offset] |= 1
+    return bytes(marked)
+
+
+def locked_odf() -> bytes:
+    """An OpenDocument file whose manifest says that its content is encrypted."""
+    parts = members_of(odf("text", "?"))
+    manifest = parts["META-INF/manifest.xml"].replace(
+        b"/>", b"><manifest:encryption-data/></manifest:file-entry>"
+    )
+    return archive(parts | {"META-INF/manifest.xml": manifest})
+
+
+def locked_epub() -> bytes:
+    """A book whose chapter only its seller's program opens."""
+    reference = '<enc:CipherData><enc:CipherReference URI="c.xhtml"/></enc:CipherData>'
+    return epub("?", **{"META-INF/encryption.xml": f"<encryption xmlns:enc='x'>{reference}</encryption>"})

@@ -46,3 +46,14 @@ def resources(uri: str) -> str:
         f"<video src='{uri}' poster='{uri}'></video><svg><image href='{uri}'/><use href='{uri}#a'/></svg>"
         f"<table background='{uri}'><tr><td><img src='{uri}'>x</td></tr></table></body></html>"
     )
+
+
+def endless_entity(root: str) -> str:
+    """An entity that holds itself."""
+    return f'<?xml version="1.0"?><!DOCTYPE {root} [<!ENTITY a "&b;"><!ENTITY b "x&a;">]><{root}>&a;</{root}>'
+
+
+def with_external_entity(document: str, uri: str) -> str:
+    """The document with a reference to somewhere else."""
+    declared = document.replace('.dtd">', f'.dtd" [<!ENTITY x SYSTEM "{uri}">]>')
+    return declared.replace("Fifteen kilograms.", "Fifteen &x; kilograms.")

@@ -145,3 +145,9 @@ def looping_xref() -> bytes:
     content = one_page()
     start = content.rindex(b"xref\n0 ", 0, content.rindex(b"startxref"))
     return content.replace(b"trailer<<", b"trailer<</Prev %d" % start)
+
+
+def object_stream_bomb(mebibytes: int = 4096) -> bytes:
+    """Objects in a stream that a viewer unpacks before it shows anything."""
+    packed = stream(zipped(mebibytes), b"/Type/ObjStm/N 1/First 4/Filter/FlateDecode")
+    return one_page(None, packed)

@@ -1,0 +1,164 @@
+"""No document makes a reader connect to anything, or open a file that is not its own."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest_tests.conftest import clean_environment
+from ingest_tests.fuzz.markup_seeds import EML, JATS
+from ingest_tests.parsing import documents
+from ingest_tests.parsing.hostile import archives, markup
+
+# Reads every document of a folder twice. The second time, when all libraries are loaded, an audit hook writes
+# down whatever is opened, connected to or started.
+READ_ALL = """
+import json, sys
+from pathlib import Path
+
+seen = {"open": [], "connect": [], "start": []}
+kinds = {
+    "open": "open", "os.listdir": "open", "socket.connect": "connect", "socket.getaddrinfo": "connect",
+    "socket.gethostbyname": "connect", "urllib.Request": "connect", "subprocess.Popen": "start",
+    "os.system": "start", "os.exec": "start", "os.posix_spawn": "start", "os.fork": "start",
+}
+is_on = False
+
+def hear(event, arguments):
+    if is_on and event in kinds:
+        seen[kinds[event]].append(" ".join(map(str, arguments[:2])))
+
+sys.addaudithook(hear)
+from ingest_assets.model.options import ParsingOptions
+from ingest_assets.parsing.media import media_type
+from ingest_assets.parsing.reader import DocumentReader
+
+folder = Path(sys.argv[1])
+reader = DocumentReader(ParsingOptions(), threads=1)
+found = {}
+for is_second in (False, True):
+    for path in sorted(folder.iterdir()):
+        mime = media_type(path.name, path.read_bytes()[:8192])
+        is_on = is_second
+        found[path.name] = reader.read(path, path.name, mime).doctags
+        is_on = False
+print(json.dumps({"seen": seen, "found": found}))
+"""
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[tuple[str, list[bytes]]]:
+    """A server on this machine, and what it was asked."""
+    asked: list[bytes] = []
+    server = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=_serve, args=(server, asked), daemon=True).start()
+    yield f"http://127.0.0.1:{server.getsockname()[1]}/picture.png", asked
+    server.close()
+
+
+def _serve(server: socket.socket, asked: list[bytes]) -> None:
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        asked.append(connection.recv(1024))
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, listener: tuple[str, list[bytes]]) -> dict[str, Any]:
+    """What reading documents that ask for things did."""
+    root = tmp_path_factory.mktemp("fetching")
+    folder, user = root / "documents", root / "user"
+    folder.mkdir()
+    user.mkdir()
+    canary = root / "kept-elsewhere.png"
+    canary.write_bytes(b"CANARY")
+    for at, uri in enumerate((listener[0], canary.as_uri(), str(canary), "../kept-elsewhere.png")):
+        _write_documents(folder, at, uri)
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ALL, str(folder)],
+        env=clean_environment() | {"HOME": str(user), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    written = sorted(str(path.relative_to(user)) for path in user.rglob("*") if path.is_file())
+    return json.loads(done.stdout) | {"written": written}
+
+
+def _write_documents(folder: Path, number: int, uri: str) -> None:
+    """One of every format that can name a picture or another file."""
+    page = markup.resources(uri)
+    texts = {
+        "html": page,
+        "md": f"# T\n\nBees ![a]({uri}) <img src='{uri}'>\n\n<div><img src='{uri}'></div>\n",
+        "adoc": f"= T\n\nBees\n\nimage::{uri}[a]\n\ninclude::{uri}[]\n",
+        "tex": rf"\documentclass{{article}}\begin{{document}}Bees \input{{{uri}}} \include{{{uri}}} "
+        rf"\includegraphics{{{uri}}}\end{{document}}",
+        "eml": EML.replace("cid:a", uri),
+        "nxml": markup.with_external_entity(JATS.replace("file:///etc/hostname", uri), uri),
+    }
+    for suffix, text in texts.items():
+        (folder / f"{number}.{suffix}").write_text(text, encoding="utf-8")
+    (folder / f"{number}.epub").write_bytes(archives.epub(page))
+    _write_word(folder / f"{number}.docx", uri)
+
+
+def _write_word(path: Path, uri: str) -> None:
+    """A Word document whose picture and whose template are elsewhere."""
+    documents.docx(path, "T", ["Bees"])
+    parts = archives.members_of(path.read_bytes())
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    more = "".join(
+        f'<Relationship Id="rX{name}" Type="{kind}/{name}" Target="{uri}" TargetMode="External"/>'
+        for name in ("image", "attachedTemplate", "oleObject", "hyperlink")
+    )
+    rels = "word/_rels/document.xml.rels"
+    drawing = (
+        '<w:p><w:r><w:drawing><a:blip xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+        f'xmlns:r="{kind}" r:link="rXimage"/></w:drawing></w:r></w:p></w:body>'
+    )
+    changed = {
+        rels: parts[rels].replace(b"</Relationships>", more.encode() + b"</Relationships>"),
+        "word/document.xml": parts["word/document.xml"].replace(b"</w:body>", drawing.encode()),
+    }
+    path.write_bytes(archives.archive(parts | changed))
+
+
+def test_all_of_them_are_read(report: dict[str, Any]) -> None:
+    """What they ask for is missing, and the rest is there."""
+    texts = report["found"]
+    assert len(texts) == 4 * 8
+    assert all("Bees" in text or "kilograms" in text for text in texts.values())
+
+
+def test_nobody_is_asked(report: dict[str, Any], listener: tuple[str, list[bytes]]) -> None:
+    """Neither by a connection nor by looking up a name."""
+    assert report["seen"]["connect"] == []
+    assert listener[1] == []
+
+
+def test_no_program_is_started(report: dict[str, Any]) -> None:
+    """Not for pictures, not for formulas."""
+    assert report["seen"]["start"] == []
+
+
+def test_no_other_file_is_opened(report: dict[str, Any]) -> None:
+    """What is elsewhere stays unread, and does not show in any text."""
+    assert [opened for opened in report["seen"]["open"] if "kept-elsewhere" in opened] == []
+    assert not any("CANARY" in text for text in report["found"].values())
+
+
+def test_the_users_folder_stays_empty(report: dict[str, Any]) -> None:
+    """No cache, no settings, and no identity for somebody's statistics."""
+    assert report["written"] == []
