@@ -5,7 +5,7 @@ Docling finds the three functions at the end through the entry point group `docl
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from docling.datamodel.accelerator_options import AcceleratorOptions
 from docling.datamodel.base_models import Cluster, LayoutPrediction, Page, Table, TableStructurePrediction
@@ -26,6 +26,7 @@ from ingest_assets.parsing.embedded.pages import (
     own_box,
 )
 from ingest_assets.parsing.embedded.scans import needs_ocr
+from ingest_assets.parsing.ocr_clock import OcrClock
 
 _LABELS = {
     "text": DocItemLabel.TEXT,
@@ -170,7 +171,17 @@ class ScannedPageOcrOptions(RapidOcrOptions):
 
 
 class ScannedPageOcrModel(RapidOcrModel):
-    """RapidOCR that leaves pages with a usable text layer alone."""
+    """RapidOCR that leaves pages with a usable text layer alone, within the time a document has for it."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.clock = OcrClock()
+
+    def __call__(self, conv_res: ConversionResult, page_batch: Iterable[Page]) -> Iterable[Page]:
+        for page in page_batch:
+            with self.clock.running():
+                read = list(super().__call__(conv_res, [page]))
+            yield from read
 
     @classmethod
     def get_options_type(cls) -> type[RapidOcrOptions]:

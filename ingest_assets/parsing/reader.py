@@ -12,6 +12,7 @@ from ingest_assets.parsing.clutter import without_clutter
 from ingest_assets.parsing.engines import EMBEDDED, Engines, PageEngine
 from ingest_assets.parsing.engines.errors import EngineUnavailable
 from ingest_assets.parsing.errors import CorruptDocument, OcrFailed
+from ingest_assets.parsing.ocr_clock import OcrClock
 from ingest_assets.parsing.parsed import ParsedDocument, parsed
 from ingest_assets.parsing.quiet import go_offline, silence_libraries, without_office_programs
 from ingest_assets.parsing.safety import check_size, docling_format, inspect
@@ -39,8 +40,7 @@ class DocumentReader:
         with _faults_of_libraries(kind):
             is_strict = kind == "html" and self._options.html == "strict"
             readable = without_clutter(inspected.content) if is_strict else inspected.content
-            source = self._open(kind, name, readable, content)
-            result = _completed(self._engines.pipeline(kind).execute(source, raises_on_error=True))
+            result = self._convert(kind, self._open(kind, name, readable, content))
             warnings = tuple(dict.fromkeys(inspected.warnings + _warnings(result)))
             return parsed(result.document, name=name, parser=self._engines.parser(kind), warnings=warnings)
 
@@ -52,6 +52,14 @@ class DocumentReader:
             raise DocumentMissing("The file is not there any more; the next scan drops it.") from error
         except OSError as error:
             raise DocumentUnreadable(f"The file cannot be read: {error.strerror}.") from error
+
+    def _convert(self, kind: str, source: Any) -> Any:
+        pipeline = self._engines.pipeline(kind)
+        clock = getattr(getattr(pipeline, "ocr_model", None), "clock", None) or OcrClock()
+        clock.restart(self._options.ocr_timeout_seconds)
+        result = pipeline.execute(source, raises_on_error=True)
+        clock.check()
+        return _completed(result)
 
     def _open(self, kind: str, name: str, content: bytes, original: bytes) -> Any:
         from docling.datamodel.base_models import InputFormat

@@ -8,7 +8,14 @@ from typing import Any
 
 from ingest_assets.parsing.engines.artifacts import FoundModel, examine_again
 from ingest_assets.parsing.engines.errors import EngineUnavailable
+from ingest_assets.parsing.errors import OcrUnavailable
 from ingest_assets.parsing.quiet import silence_table_model
+
+_OCR_MODELS = (
+    "PP-OCRv6_det_small.onnx",
+    "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
+    "PP-OCRv6_rec_small.onnx",
+)
 
 
 def open_embedded(ocr: bool, threads: int) -> Any:
@@ -82,7 +89,7 @@ def _standard(ocr: bool, threads: int, models: dict[str, Any], pipeline: Any = N
             accelerator_options=accelerator,
             allow_external_plugins=True,
             do_ocr=ocr,
-            ocr_options=ocr_options(),
+            **({"ocr_options": ocr_options()} if ocr else {}),
             # one page at a time: a larger batch would wait for pages that never come
             layout_batch_size=1,
             ocr_batch_size=1,
@@ -112,13 +119,13 @@ def ocr_models() -> tuple[Path, Path, Path]:
     """RapidOCR's weights: where text is, which way up it stands, what it says."""
     spec = find_spec("rapidocr")
     if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("rapidocr is not installed; it reads pages without a text layer.")
+        raise OcrUnavailable("rapidocr is not installed; install it, or set parsing.ocr = false.")
     models = Path(spec.submodule_search_locations[0]) / "models"
-    return (
-        models / "PP-OCRv6_det_small.onnx",
-        models / "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
-        models / "PP-OCRv6_rec_small.onnx",
-    )
+    det, cls, rec = (models / name for name in _OCR_MODELS)
+    for path in (det, cls, rec):
+        if not path.is_file():
+            raise OcrUnavailable(f"rapidocr lacks its model {path.name}; install it anew.")
+    return det, cls, rec
 
 
 def register_plugin() -> None:

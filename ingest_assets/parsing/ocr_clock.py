@@ -1,0 +1,38 @@
+"""How long OCR may take for one document; it cannot be stopped within a page, only between two."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+
+from ingest_assets.parsing.errors import OcrTimeout
+
+
+class OcrClock:
+    """Of one reader, which reads one document at a time."""
+
+    def __init__(self) -> None:
+        self.restart(inf)
+
+    def restart(self, limit_seconds: float) -> None:
+        """A new document."""
+        self._limit_seconds = limit_seconds
+        self._spent_seconds = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count a page; refuse it when the pages before have used up the time."""
+        self.check()
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._spent_seconds += time.monotonic() - started
+
+    def check(self) -> None:
+        """Raise when the time is over, however many pages were read."""
+        if self._spent_seconds > self._limit_seconds:
+            raise OcrTimeout(
+                f"Text recognition took longer than the {self._limit_seconds:g} s allowed for a document; "
+                "split it or raise parsing.ocr_timeout_seconds."
+            )
