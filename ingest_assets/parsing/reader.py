@@ -28,12 +28,12 @@ class DocumentReader:
         go_offline()
         silence_libraries()
         without_office_programs()
-        limit_pillow(options)
         self._options = options
         self._engines = Engines(options, threads, engine)
 
     def read(self, path: Path, name: str, mime: str) -> ParsedDocument:
         """Read the bytes at `path` as a document called `name` of media type `mime` (see `media_type`)."""
+        limit_pillow(self._options)
         content = self._content(path)
         kind = docling_format(mime, content, self._options)
         inspected = inspect(kind, content, self._options)

@@ -22,7 +22,10 @@ _DAMAGED = "The image is damaged, or not of the kind it says; get an intact copy
 
 
 def limit_pillow(options: ParsingOptions) -> None:
-    """Pillow refuses what has twice its own limit, wherever a document makes it open a picture."""
+    """Pillow refuses what has twice its own limit, wherever a document makes it open a picture.
+
+    It has one limit for the whole process: set it before each document.
+    """
     from PIL import Image
 
     Image.MAX_IMAGE_PIXELS = options.max_image_megapixels * MEGAPIXEL // 2
@@ -33,6 +36,7 @@ def check_image(content: bytes, options: ParsingOptions) -> None:
     """Refuse too many pixels, too long a side and too many frames."""
     from PIL import Image
 
+    limit_pillow(options)
     try:
         with Image.open(BytesIO(content)) as image:
             check_pixels(*image.size, options)

@@ -21,6 +21,7 @@ _ESCAPE = re.compile(rb"#([0-9A-Fa-f]{2})")
 _FLATE = (b"FlateDecode", b"Fl")
 _ASCII = (b"ASCII85Decode", b"A85", b"ASCIIHexDecode", b"AHx")
 _PIECE = 1024 * 1024
+_ZLIB_HEADER_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,12 @@ def inflate(stream: PdfObject) -> Iterator[bytes]:
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Without the checksum at the end, which many writers get wrong and no reader minds."""
-    unpacker, to_skip = zlib.decompressobj(-15), 2
+    unpacker, header = zlib.decompressobj(-15), b""
     for piece in pieces:
-        rest, to_skip = piece[to_skip:], max(0, to_skip - len(piece))
+        missing = _ZLIB_HEADER_BYTES - len(header)
+        header, rest = header + piece[:missing], piece[missing:]
+        if rest and header[0] & 0x0F != zlib.DEFLATED:
+            raise zlib.error("not deflated")
         while rest and not unpacker.eof:
             yield unpacker.decompress(rest, _PIECE)
             rest = unpacker.unconsumed_tail

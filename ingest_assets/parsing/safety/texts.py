@@ -8,6 +8,11 @@ from ingest_assets.parsing.errors import GarbledText
 
 MAX_BAD_SHARE = 0.1  # of the characters, before text is called garbled
 MAX_ACCENTED_SHARE = 0.2  # of the bytes, in languages that Windows-1252 was made for
+MIN_ACCENTED = 32  # bytes, before their look says anything
+_ENCODINGS = (
+    *("cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874"),
+    *("koi8_r", "koi8_u", "iso8859_5", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
+)
 _REPLACED = "W_TEXT_REPLACED"
 _SAMPLE_BYTES = 65536
 _BAD = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffd-\uffff]")
@@ -78,10 +83,9 @@ def _mended(content: bytes) -> Decoded | None:
 
 def _guessed(content: bytes) -> Decoded:
     sample = content[:_SAMPLE_BYTES]
-    if len(_ACCENTED.findall(sample)) <= MAX_ACCENTED_SHARE * len(sample):
-        encoding = "windows-1252"
-    else:
-        encoding = _by_its_look(sample)
+    accented = len(_ACCENTED.findall(sample))
+    is_western = accented <= max(MAX_ACCENTED_SHARE * len(sample), MIN_ACCENTED)
+    encoding = "windows-1252" if is_western else _by_its_look(sample)
     text = content.decode(encoding, "replace")
     return Decoded(text, (f"W_TEXT_ENCODING: not UTF-8, read as {encoding}",))
 
@@ -89,7 +93,7 @@ def _guessed(content: bytes) -> Decoded:
 def _by_its_look(sample: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    best = from_bytes(sample).best()
+    best = from_bytes(sample, cp_isolation=list(_ENCODINGS)).best()
     if best is None:
         raise GarbledText("The file says it is text, but in no encoding known here; get an intact copy.")
     return best.encoding
