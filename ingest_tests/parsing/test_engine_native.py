@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.model.options import ParsingOptions
+from ingest_assets.model.vlm import VlmOptions
 from ingest_assets.parsing.engines import choose_engine
+from ingest_assets.parsing.engines.pages import open_embedded, open_native
+from ingest_assets.parsing.engines.vlm import open_vlm
 from ingest_assets.parsing.reader import DocumentReader
 from ingest_tests.parsing.conftest import Read
 from ingest_tests.parsing.documents import pdf
@@ -51,3 +54,11 @@ def test_pictures_are_read_as_the_embedded_engine_reads_them(
 
     assert parsed.parser == "docling/image-embedded"
     assert parsed == read("note.png", tmp_path / "note.png", reader)
+
+
+def test_remote_services_are_enabled_for_a_vision_model_alone():
+    """Docling asks for it by a switch of its own."""
+    local = (open_embedded(True, 1), open_native(1))
+
+    assert not any(pipeline.pipeline_options.enable_remote_services for pipeline in local)
+    assert open_vlm(VlmOptions(url="http://127.0.0.1:1", model="m")).pipeline_options.enable_remote_services

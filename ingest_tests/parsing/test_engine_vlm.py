@@ -18,8 +18,6 @@ from ingest_assets.parsing.engines.errors import (
     VlmTimeout,
     VlmUnreachable,
 )
-from ingest_assets.parsing.engines.pages import open_embedded, open_native
-from ingest_assets.parsing.engines.vlm import open_vlm
 from ingest_assets.parsing.reader import DocumentReader
 from ingest_tests.parsing.conftest import Read
 from ingest_tests.parsing.documents import pdf
@@ -296,11 +294,3 @@ def test_other_formats_are_read_without_asking_anybody(read: Read):
 
     assert parsed.parser == "docling/md"
     assert server.asked == []
-
-
-def test_remote_services_are_enabled_for_a_vision_model_alone():
-    """Docling asks for it by a switch of its own."""
-    local = (open_embedded(True, 1), open_native(1))
-
-    assert not any(pipeline.pipeline_options.enable_remote_services for pipeline in local)
-    assert open_vlm(VlmOptions(url="http://127.0.0.1:1", model="m")).pipeline_options.enable_remote_services
