@@ -14,6 +14,7 @@ DECIDING = (
     "numpy",
     "pillow",
     "beautifulsoup4",
+    "charset-normalizer",
     "lxml",
     "marko",
     "python-docx",
