@@ -5,28 +5,33 @@ Docling finds the three functions at the end through the entry point group `docl
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from docling.datamodel.accelerator_options import AcceleratorOptions
 from docling.datamodel.base_models import Cluster, LayoutPrediction, Page, Table, TableStructurePrediction
 from docling.datamodel.document import ConversionResult
-from docling.datamodel.pipeline_options import BaseLayoutOptions, BaseTableStructureOptions, RapidOcrOptions
+from docling.datamodel.pipeline_options import BaseLayoutOptions, BaseTableStructureOptions
 from docling.models.base_layout_model import TABLE_LABELS, BaseLayoutModel
 from docling.models.base_table_model import BaseTableStructureModel
-from docling.models.stages.ocr.rapid_ocr_model import RapidOcrModel
-from docling_core.types.doc import BoundingBox, CoordOrigin, DocItemLabel, TableCell
+from docling_core.types.doc import DocItemLabel, Size, TableCell
 
+from ingest_assets.parsing.embedded.blocks import Block
+from ingest_assets.parsing.embedded.boxes import Box
+from ingest_assets.parsing.embedded.content import PageContent
+from ingest_assets.parsing.embedded.contents import contents_grid
 from ingest_assets.parsing.embedded.grids import Grid, GridCell, grid_of, table_words
 from ingest_assets.parsing.embedded.layout import RENDER_SCALE, PageLayout, Region
+from ingest_assets.parsing.embedded.ocr import ScannedPageOcrModel, ScannedPageOcrOptions
 from ingest_assets.parsing.embedded.pages import (
+    BlockCluster,
     RegionCluster,
-    cluster_lines,
     content_of,
     docling_box,
-    own_box,
+    page_turn,
 )
-from ingest_assets.parsing.embedded.scans import needs_ocr
-from ingest_assets.parsing.ocr_clock import OcrClock
+from ingest_assets.parsing.embedded.turns import TO_UPRIGHT, turned_back, upright_content
+
+__all__ = ["EmbeddedLayoutOptions", "GeometricTableOptions", "ScannedPageOcrOptions"]
 
 _LABELS = {
     "text": DocItemLabel.TEXT,
@@ -76,21 +81,18 @@ class EmbeddedLayoutModel(BaseLayoutModel):
         )
         if image is None or page.size is None:
             return LayoutPrediction()
-        regions = self._layout.regions(image)
-        width, height = page.size.width, page.size.height
+        turn = page_turn(page)
+        regions = self._layout.regions(image.rotate(TO_UPRIGHT[turn], expand=True) if turn else image)
         return LayoutPrediction(
-            clusters=[_cluster(at, region, width, height) for at, region in enumerate(regions)]
+            clusters=[_cluster(at, region, turn, page.size) for at, region in enumerate(regions)]
         )
 
 
-def _cluster(number: int, region: Region, width: float, height: float) -> Cluster:
-    box = BoundingBox(
-        l=region.left * width,
-        t=region.top * height,
-        r=region.right * width,
-        b=region.bottom * height,
-        coord_origin=CoordOrigin.TOPLEFT,
-    )
+def _cluster(number: int, region: Region, turn: int, size: Size) -> Cluster:
+    """The region, measured on the upright page, at its place on the page as it is."""
+    width, height = (size.height, size.width) if turn in (90, 270) else (size.width, size.height)
+    upright = Box(region.left * width, region.top * height, region.right * width, region.bottom * height)
+    box = docling_box(turned_back(upright, turn, size.width, size.height))
     return RegionCluster(
         id=number, label=_LABELS[region.label], confidence=region.score, bbox=box, region=region.label
     )
@@ -129,18 +131,25 @@ class GeometricTableModel(BaseTableStructureModel):
 def _tables(page: Page) -> Iterable[tuple[int, Table]]:
     clusters = page.predictions.layout.clusters if page.predictions.layout else []
     tables = [cluster for cluster in clusters if cluster.label in TABLE_LABELS]
-    content = content_of(page) if tables else None
+    content = upright_content(content_of(page), page_turn(page)) if tables else PageContent(0, 0)
     for cluster in tables:
-        assert content is not None
-        grid = grid_of(table_words(content, cluster_lines(cluster)), content.rules, own_box(cluster.bbox))
-        if grid.rows:
-            yield cluster.id, _table(page, cluster, grid)
+        if isinstance(cluster, BlockCluster):
+            grid = _grid(content, cluster.block)
+            if grid.rows:
+                yield cluster.id, _table(page, cluster, grid)
+
+
+def _grid(content: PageContent, block: Block) -> Grid:
+    if block.label == "document_index":
+        return contents_grid(block.lines)
+    lines = [line.box for line in block.lines]
+    return grid_of(table_words(content, lines), content.rules, block.box)
 
 
 def _table(page: Page, cluster: Cluster, grid: Grid) -> Table:
     return Table(
         otsl_seq=[],
-        table_cells=[_table_cell(cell) for cell in grid.cells],
+        table_cells=[_table_cell(cell, page) for cell in grid.cells],
         num_rows=grid.rows,
         num_cols=grid.columns,
         id=cluster.id,
@@ -150,9 +159,10 @@ def _table(page: Page, cluster: Cluster, grid: Grid) -> Table:
     )
 
 
-def _table_cell(cell: GridCell) -> TableCell:
+def _table_cell(cell: GridCell, page: Page) -> TableCell:
+    assert page.size is not None
     return TableCell(
-        bbox=docling_box(cell.box),
+        bbox=docling_box(turned_back(cell.box, page_turn(page), page.size.width, page.size.height)),
         row_span=cell.end_row - cell.row,
         col_span=cell.end_column - cell.column,
         start_row_offset_idx=cell.row,
@@ -162,37 +172,6 @@ def _table_cell(cell: GridCell) -> TableCell:
         text=cell.text,
         column_header=cell.is_header,
     )
-
-
-class ScannedPageOcrOptions(RapidOcrOptions):
-    """RapidOCR on whole pages, and only on those without a text layer."""
-
-    kind: ClassVar[str] = "ingest_rapidocr"  # type: ignore[assignment]  # the base names only itself
-
-
-class ScannedPageOcrModel(RapidOcrModel):
-    """RapidOCR that leaves pages with a usable text layer alone, within the time a document has for it."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.clock = OcrClock()
-
-    def __call__(self, conv_res: ConversionResult, page_batch: Iterable[Page]) -> Iterable[Page]:
-        for page in page_batch:
-            with self.clock.running():
-                read = list(super().__call__(conv_res, [page]))
-            yield from read
-
-    @classmethod
-    def get_options_type(cls) -> type[RapidOcrOptions]:
-        return ScannedPageOcrOptions
-
-    def get_ocr_rects(self, page: Page) -> list[BoundingBox]:
-        if page.size is None or not needs_ocr(page):
-            return []
-        return [
-            BoundingBox(l=0, t=0, r=page.size.width, b=page.size.height, coord_origin=CoordOrigin.TOPLEFT)
-        ]
 
 
 def layout_engines() -> dict[str, list[type]]:

@@ -27,7 +27,12 @@ HEAVY = {
 }
 MIDDLE = {"runner", "stages", "parsing", "embedders", "backends", "storage", "intake"}
 # Modules that only a heavy library itself loads, named by what loads them.
-LOADED_BY_DOCLING = {"parsing/plugin.py", "parsing/embedded/pages.py", "parsing/embedded/pipeline.py"}
+LOADED_BY_DOCLING = {
+    "parsing/plugin.py",
+    "parsing/embedded/pages.py",
+    "parsing/embedded/pipeline.py",
+    "parsing/embedded/ocr.py",
+}
 
 ALLOWED = {
     "model": {"model"},

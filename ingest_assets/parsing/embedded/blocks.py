@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.code import joined_code
 from ingest_assets.parsing.embedded.content import PageContent, Region
+from ingest_assets.parsing.embedded.contents import contents_of
 from ingest_assets.parsing.embedded.formulas import completed, gathered, is_formula
 from ingest_assets.parsing.embedded.heights import evened
 from ingest_assets.parsing.embedded.lines import Line, Word, WordsByPlace
@@ -46,11 +47,15 @@ class Block:
 def blocks_of(content: PageContent) -> list[Block]:
     """The blocks of a page: every line in exactly one of them."""
     zones = zones_of(content)
-    free, held = _shared_out(content.pieces, zones)
-    words = WordsByPlace(evened(content.words))
+    free, held = _shared_out([piece for piece in content.pieces if piece.turn == 0], zones)
+    words = WordsByPlace(evened(word for word in content.words if word.turn == 0))
     found = [_zone_block(zone, lines_of(pieces, words, ())) for zone, pieces in held]
-    runs = runs_of(lines_of(free, words, content.regions), content.regions, content.rules)
-    return [*found, *_text_blocks(runs, content.regions)]
+    found += _turned_blocks(content, zones)
+    lines = lines_of(free, words, content.regions)
+    contents = contents_of(lines)
+    found += [Block("document_index", around(line.box for line in own), tuple(own)) for own in contents]
+    rest = [line for line in lines if not any(line in own for own in contents)]
+    return [*found, *_text_blocks(runs_of(rest, content.regions, content.rules), content.regions)]
 
 
 def _shared_out(
@@ -68,6 +73,20 @@ def _shared_out(
 def _zone_block(zone: Zone, lines: Sequence[Line]) -> Block:
     inner = tuple(Block("text", line.box, (line,)) for line in lines)
     return Block(zone.label, zone.box, tuple(lines), (), inner, zone.score)
+
+
+def _turned_blocks(content: PageContent, zones: Sequence[Zone]) -> list[Block]:
+    """Text that runs another way than the page's: inside a picture a part of it, at the sides furniture."""
+    found = []
+    for order, piece in enumerate(content.pieces):
+        if piece.turn == 0 or not piece.text.strip():
+            continue
+        line = Line(piece.box, piece.text, piece.box.width, piece.font, order=order)
+        is_aside = not 0.1 * content.width < piece.box.middle_x < 0.9 * content.width
+        inside = any(zone.label == "picture" and zone.box.holds_middle_of(piece.box) for zone in zones)
+        label = "page_header" if is_aside and not inside else "text"
+        found.append(Block(label, piece.box, (line,)))
+    return found
 
 
 def _text_blocks(runs: Sequence[Sequence[Line]], regions: Sequence[Region]) -> list[Block]:

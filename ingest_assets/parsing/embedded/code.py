@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.lines import Line
 
-MAX_GAP = 1.6  # of the text's height: an empty line does not end a program
+MAX_GAP = 3.0  # of the text's height: an empty line does not end a program
 
 
 def joined_code(runs: Sequence[Sequence[Line]]) -> list[list[Line]]:

@@ -27,15 +27,20 @@ def is_right_to_left(text: str) -> bool:
 
 
 def in_reading_order(
-    pieces: Sequence[Piece], left: Callable[[Piece], float], text: Callable[[Piece], str]
+    pieces: Sequence[Piece],
+    left: Callable[[Piece], float],
+    text: Callable[[Piece], str],
+    *,
+    in_right_to_left: bool = False,
 ) -> list[Piece]:
     """The pieces of one line as they are read.
 
     A line of a right-to-left script is read from its right end; what runs from left to right inside it
-    (names, numbers) keeps its own order.
+    (names, numbers) keeps its own order. In a text of such a script, one word of it makes the line one.
     """
     ordered = sorted(pieces, key=left)
-    if not is_right_to_left("".join(map(text, ordered))):
+    has_own = in_right_to_left and any(is_right_to_left(text(piece)) for piece in ordered)
+    if not has_own and not is_right_to_left("".join(map(text, ordered))):
         return ordered
     found: list[Piece] = []
     foreign: list[Piece] = []

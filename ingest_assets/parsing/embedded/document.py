@@ -5,8 +5,10 @@ from dataclasses import replace
 
 from ingest_assets.parsing.embedded.blocks import Block
 from ingest_assets.parsing.embedded.direction import leaning
+from ingest_assets.parsing.embedded.footnotes import footnotes_of
 from ingest_assets.parsing.embedded.furniture import Page, furniture_of
-from ingest_assets.parsing.embedded.headings import body_of, headings_of
+from ingest_assets.parsing.embedded.headings import body_of, headings_of, is_bold, is_in_capitals
+from ingest_assets.parsing.embedded.levels import Heading, levels_of
 from ingest_assets.parsing.embedded.order import Piece, reading_order
 
 MANY_LINES = 9  # as many as a table or a picture counts for: neither is ever a label beside something
@@ -19,16 +21,28 @@ def labelled(pages: Sequence[Page]) -> list[list[Block]]:
     furniture = furniture_of(pages, body.size)
     headings = headings_of(pages, set(furniture), body)
     labels = furniture | dict.fromkeys(headings, "section_header")
-    return [
-        [replace(block, label=labels.get((number, at), block.label)) for at, block in enumerate(blocks)]
-        for number, (_, blocks) in enumerate(pages)
-    ]
+    found = []
+    for number, (height, blocks) in enumerate(pages):
+        own = [replace(block, label=labels.get((number, at), block.label)) for at, block in enumerate(blocks)]
+        notes = footnotes_of(height, own, body.size)
+        found.append(
+            [replace(block, label="footnote") if at in notes else block for at, block in enumerate(own)]
+        )
+    return found
 
 
 def orders(pages: Sequence[Sequence[Block]]) -> list[list[int]]:
     """For each page the places of its blocks in reading order: headers, what the page holds, footers."""
     right_to_left = sum(leaning(block.text) for blocks in pages for block in blocks) > 0
     return [_order(blocks, right_to_left) for blocks in pages]
+
+
+def heading_levels(blocks: Sequence[Block]) -> list[int]:
+    """The levels of the headings among these blocks, which come in reading order."""
+    headings = [block for block in blocks if block.label == "section_header"]
+    return levels_of(
+        [Heading(block.text, block.size, is_bold(block), is_in_capitals(block)) for block in headings]
+    )
 
 
 def _order(blocks: Sequence[Block], right_to_left: bool) -> list[int]:
@@ -43,7 +57,7 @@ def _order(blocks: Sequence[Block], right_to_left: bool) -> list[int]:
 
 
 def _piece(block: Block) -> Piece:
-    is_large = block.label in ("table", "picture")
+    is_large = block.label in ("table", "picture", "document_index")
     return Piece(
         box=block.box,
         lines=MANY_LINES if is_large else len(block.lines),

@@ -85,4 +85,4 @@ def _belongs(part: Sequence[Line], box: Box, formula: Box) -> bool:
         return stands_beside(box, formula) or formula.top <= box.middle_y <= formula.bottom
     size = part[0].size
     near = formula.grown(2 * size, REACH * size)
-    return len(part) <= 2 and prose_words(text) == 0 and len(text) <= MAX_SCRAP and box.share_in(near) > 0.5
+    return len(part) <= 2 and prose_words(text) == 0 and len(text) <= MAX_SCRAP and box.share_in(near) > 0.4

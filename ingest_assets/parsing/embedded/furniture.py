@@ -12,7 +12,7 @@ MAX_LINES = 3
 SAME_HEIGHT = 0.015  # share of a page's height
 MIN_VOTE = 0.5
 MIN_LINE_NUMBERS = 5
-STANDS_OUT = 1.1  # times the size of the text
+STANDS_OUT = 1.02  # times the size of the text
 OFF = 0.8  # of its own size: a page number stands at least this far from the text
 
 _PAGE_NUMBER = re.compile(
@@ -20,6 +20,8 @@ _PAGE_NUMBER = re.compile(
     r"(?:\s*(?:of|von|/|de)\s*\d{1,4})?[-–—|.\s]*",
     re.IGNORECASE,
 )
+
+_NEVER = {"table", "document_index", "picture", "caption"}
 
 Page = tuple[float, Sequence[Block]]  # its height and its blocks
 Place = tuple[int, int]  # which page, which of its blocks
@@ -68,23 +70,38 @@ def _rows_from_the_edge(
 
 
 def _is_short(block: Block) -> bool:
-    return len(block.lines) <= MAX_LINES and block.label not in ("table", "picture", "caption")
+    return len(block.lines) <= MAX_LINES and block.label not in _NEVER
 
 
 def _repeated(pages: Sequence[Page]) -> set[Place]:
-    """Blocks in the margins whose text, but for numbers, stands at the same height of another page too."""
-    places: dict[tuple[str, int], set[Place]] = {}
+    """Blocks in the margins whose text, but for a page number, stands at the same height of another page."""
+    places: dict[tuple[str, int], list[Place]] = {}
     for number, (height, blocks) in enumerate(pages):
         for at, block in enumerate(blocks):
             middle = block.box.middle_y / height
             if block.lines and _is_short(block) and not MARGIN < middle < 1 - MARGIN:
                 for band in (int(middle / SAME_HEIGHT), int(middle / SAME_HEIGHT + 0.5) + 1000):
-                    places.setdefault((_pattern(block.text), band), set()).add((number, at))
-    return {place for found in places.values() if len({number for number, _ in found}) > 1 for place in found}
+                    places.setdefault((_pattern(block.text), band), []).append((number, at))
+    return {
+        place
+        for found in places.values()
+        for one, other in pairwise(found)
+        if one[0] != other[0] and _counts_pages(pages, one, other)
+        for place in (one, other)
+    }
 
 
 def _pattern(text: str) -> str:
     return re.sub(r"\d+|\b[ivxlc]+\b", "#", " ".join(text.split()).lower())
+
+
+def _counts_pages(pages: Sequence[Page], one: Place, other: Place) -> bool:
+    """The numbers in both texts are the same, or as far apart as their pages. Chapters count otherwise."""
+    numbers = [re.findall(r"\d+", pages[number][1][at].text) for number, at in (one, other)]
+    if len(numbers[0]) != len(numbers[1]):
+        return True  # Roman numerals
+    apart = other[0] - one[0]
+    return all(int(after) - int(before) in (0, apart) for before, after in zip(*numbers, strict=True))
 
 
 def _is_alone(at: int, blocks: Sequence[Block], aside: set[int], body_size: float) -> bool:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from ingest_assets.parsing.embedded.blocks import Block
 from ingest_assets.parsing.embedded.furniture import Page, Place
-from ingest_assets.parsing.embedded.markers import section_number_of
+from ingest_assets.parsing.embedded.markers import bullet_of, section_number_of
 
 MAX_LINES = 4
 MAX_WORDS = 25
 ENOUGH = 2.0
 ALL = 0.8  # share of a line's letters
+MIN_SERIES = 4
 
 _SENTENCE_END = re.compile(r"[.;,:]['\")\]]?$")
 _ABBREVIATION_END = re.compile(r"\b(?:etc|al|inc|ltd|co|no|vs|eds?)\.$", re.IGNORECASE)
@@ -61,8 +62,8 @@ def heading_score(block: Block, page: Sequence[Block], body: Body, *, is_first_p
     text, words = block.text.strip(), block.text.split()
     if not _can_be(block, words):
         return 0.0
-    bold = all(line.style.bold >= ALL for line in block.lines)
-    named = _number_points(text) + 1.0 * _is_capitals(block) + 1.0 * bool(_COMMON.fullmatch(text))
+    bold = is_bold(block)
+    named = _number_points(text) + 1.0 * is_in_capitals(block) + 1.0 * bool(_COMMON.fullmatch(text))
     title = 1.5 * block.vote("title")
     size = _size_points(block, body)
     if is_first_page and not (bold or named or title > 0.75) and block.size < max(one.size for one in page):
@@ -76,7 +77,13 @@ def heading_score(block: Block, page: Sequence[Block], body: Body, *, is_first_p
         + 0.75 * _opens_text(block, page)
         + 0.5 * _is_title_case(words)
         - _sentence_points(block, text, words)
+        - 2.0 * _is_in_a_series(block, page)
     )
+
+
+def is_bold(block: Block) -> bool:
+    """Whether all of it is bold."""
+    return all(line.style.bold >= ALL for line in block.lines)
 
 
 def _can_be(block: Block, words: Sequence[str]) -> bool:
@@ -87,6 +94,7 @@ def _can_be(block: Block, words: Sequence[str]) -> bool:
         and len(block.lines) <= MAX_LINES
         and 0 < len(words) <= MAX_WORDS
         and letters >= 3
+        and not bullet_of(text)
         and letters > 0.5 * len(text.replace(" ", ""))
     )
 
@@ -115,7 +123,8 @@ def _number_points(text: str) -> float:
     return 1.5 if re.search(r"\w[.\-]\d", number) or len(number) > 4 else 1.0
 
 
-def _is_capitals(block: Block) -> bool:
+def is_in_capitals(block: Block) -> bool:
+    """Whether all of it is in capitals, large or small."""
     letters = [letter for letter in block.text if letter.isalpha()]
     if len(letters) >= 4 and sum(letter.isupper() for letter in letters) > 0.9 * len(letters):
         return True
@@ -141,6 +150,31 @@ def _opens_text(block: Block, page: Sequence[Block]) -> bool:
     return gap < 2.5 * block.size and space > 1.1 * gap and space > 0.8 * block.size
 
 
+def _is_in_a_series(block: Block, page: Sequence[Block]) -> bool:
+    """One of several blocks that look the same and follow each other: a list of names, not headings."""
+    if section_number_of(block.text)[:1].isdigit():
+        return False
+    same = [one for one in page if one is block or (_looks_like(one, block) and _same_column(one, block))]
+    same.sort(key=lambda one: one.box.top)
+    at = next(at for at, one in enumerate(same) if one is block)
+    first, last = at, at
+    while first > 0 and _is_close(same[first - 1], same[first]):
+        first -= 1
+    while last + 1 < len(same) and _is_close(same[last], same[last + 1]):
+        last += 1
+    return last - first + 1 >= MIN_SERIES
+
+
+def _looks_like(one: Block, other: Block) -> bool:
+    if not one.lines or one.lines[0].font != other.lines[0].font:
+        return False
+    return abs(one.size - other.size) < 0.1 * other.size
+
+
+def _is_close(upper: Block, lower: Block) -> bool:
+    return lower.box.top - upper.box.bottom < 1.5 * lower.size
+
+
 def _same_column(one: Block, other: Block) -> bool:
     return one.box.shared_width(other.box) > 0
 
@@ -150,7 +184,7 @@ def _sentence_points(block: Block, text: str, words: Sequence[str]) -> float:
     first = text[len(section_number_of(text)) :].lstrip()[:1]
     return (
         2.0 * bool(is_sentence)
-        + 2.0 * (first.islower() and not _is_capitals(block))
+        + 2.0 * (first.islower() and not is_in_capitals(block))
         + 1.5 * bool(_ITEM.match(text))
         + 1.0 * (len(words) > 12)
         + 1.0 * (len(block.lines) > 2)

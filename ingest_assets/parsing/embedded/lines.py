@@ -23,6 +23,7 @@ class Word:
     text: str
     font: str = ""
     heavy: bool = False  # drawn with an outline, as some programs fake bold type
+    turn: int = 0  # the angle at which it runs: 0, 90, 180 or 270 degrees counter-clockwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +125,13 @@ def stands_beside(one: Box, other: Box) -> bool:
     return one.shared_height(other) > MIN_ROW_SHARE * min(one.height, other.height)
 
 
-def joined(pieces: Sequence[Line]) -> Line:
+def joined(pieces: Sequence[Line], *, in_right_to_left: bool = False) -> Line:
     """One line from pieces that stand side by side, in reading order."""
     if len(pieces) == 1:
         return pieces[0]
-    ordered = in_reading_order(pieces, lambda piece: piece.box.left, lambda piece: piece.text)
+    ordered = in_reading_order(
+        pieces, lambda piece: piece.box.left, lambda piece: piece.text, in_right_to_left=in_right_to_left
+    )
     main = max(ordered, key=lambda piece: len(piece.text))
     box = around(piece.box for piece in ordered)
     return Line(

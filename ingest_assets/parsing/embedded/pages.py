@@ -4,9 +4,12 @@ Only Docling loads this module.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
-from docling.datamodel.base_models import Cluster, Page
+from docling.datamodel.base_models import Cluster, InputFormat, Page
+from docling.datamodel.document import ConversionResult
 from docling_core.types.doc.base import BoundingBox, CoordOrigin
 from docling_core.types.doc.labels import DocItemLabel
 from docling_core.types.doc.page import BoundingRectangle, PdfCellRenderingMode, TextCell
@@ -15,6 +18,8 @@ from ingest_assets.parsing.embedded.blocks import Block
 from ingest_assets.parsing.embedded.boxes import Box
 from ingest_assets.parsing.embedded.content import PageContent, Region
 from ingest_assets.parsing.embedded.lines import Line, Word
+from ingest_assets.parsing.embedded.second_look import fonts_of, has_nameless_fonts, with_names
+from ingest_assets.parsing.embedded.turns import main_turn, turned_back
 
 MAX_RULE_THICKNESS = 3.0  # points
 _HEAVY = {PdfCellRenderingMode.FILL_THEN_STROKE, PdfCellRenderingMode.FILL_THEN_STROKE_AND_CLIPPING}
@@ -29,7 +34,8 @@ class RegionCluster(Cluster):
 class BlockCluster(Cluster):
     """A block of a page; it keeps the styles of its lines for what is decided over the whole document."""
 
-    block: Any  # a Block: plain data, nothing for Pydantic to look into
+    block: Any  # a Block of the upright page: plain data, nothing for Pydantic to look into
+    turn: int = 0  # how the page's text is turned
 
 
 def content_of(page: Page) -> PageContent:
@@ -55,12 +61,30 @@ def content_of(page: Page) -> PageContent:
     )
 
 
+def content_of_named(page: Page, conv_res: ConversionResult) -> PageContent:
+    """The same, with the names of fonts that the parser left out."""
+    content = content_of(page)
+    source = pdf_bytes(conv_res)
+    if source is None or not has_nameless_fonts(content.words):
+        return content
+    fonts = fonts_of(source, page.page_no)
+    return replace(content, pieces=with_names(content.pieces, fonts), words=with_names(content.words, fonts))
+
+
+def pdf_bytes(conv_res: ConversionResult) -> bytes | None:
+    """The file that is read, if it is a PDF."""
+    source = getattr(conv_res.input._backend, "path_or_stream", None)
+    is_pdf = conv_res.input.format == InputFormat.PDF
+    return source.getvalue() if is_pdf and isinstance(source, BytesIO) else None
+
+
 def _word(cell: TextCell) -> Word:
     return Word(
         box=own_box(cell.rect.to_bounding_box()),
         text=cell.text.replace("\x02", "-"),
         font=getattr(cell, "font_name", ""),
         heavy=getattr(cell, "rendering_mode", None) in _HEAVY,
+        turn=round(cell.rect.angle_360 / 90) % 4 * 90,
     )
 
 
@@ -78,23 +102,24 @@ def docling_box(box: Box) -> BoundingBox:
     return BoundingBox(l=box.left, t=box.top, r=box.right, b=box.bottom, coord_origin=CoordOrigin.TOPLEFT)
 
 
-def cluster_lines(cluster: Cluster) -> list[Box]:
-    """Where the lines of a cluster are."""
-    return [own_box(cell.rect.to_bounding_box()) for cell in cluster.cells]
+def page_turn(page: Page) -> int:
+    """How the text of a page is turned."""
+    return main_turn(_word(cell) for cell in page.cells)
 
 
-def clusters_of(blocks: Sequence[Block]) -> list[Cluster]:
-    """Docling's clusters, in the order in which the parser met their text; ties go from top to bottom."""
+def clusters_of(blocks: Sequence[Block], page: Page) -> list[Cluster]:
+    """Docling's clusters for the blocks of the upright page, in the order in which the parser met them."""
     ordered = sorted(blocks, key=lambda block: (_order(block), block.box.top, block.box.left))
+    turn = page_turn(page)
     found: list[Cluster] = []
     number = 0
     for block in ordered:
         children = []
         for inner in block.inner if block.label == "picture" else ():
             number += 1
-            children.append(_cluster(number, inner))
+            children.append(_cluster(number, inner, page, turn))
         number += 1
-        found.append(_cluster(number, block, children))
+        found.append(_cluster(number, block, page, turn, children))
     return found
 
 
@@ -102,18 +127,26 @@ def _order(block: Block) -> float:
     return min((line.order for line in block.lines), default=float("inf"))
 
 
-def _cluster(number: int, block: Block, children: Sequence[Cluster] = ()) -> BlockCluster:
+def _cluster(
+    number: int, block: Block, page: Page, turn: int, children: Sequence[Cluster] = ()
+) -> BlockCluster:
     return BlockCluster(
         id=number,
         label=DocItemLabel(block.label),
-        bbox=docling_box(block.box),
+        bbox=_on_page(block.box, page, turn),
         confidence=block.score,
-        cells=[_cell(line) for line in block.lines],
+        cells=[_cell(line, page, turn) for line in block.lines],
         children=list(children),
         block=block,
+        turn=turn,
     )
 
 
-def _cell(line: Line) -> TextCell:
-    rect = BoundingRectangle.from_bounding_box(docling_box(line.box))
+def _cell(line: Line, page: Page, turn: int) -> TextCell:
+    rect = BoundingRectangle.from_bounding_box(_on_page(line.box, page, turn))
     return TextCell(index=line.order, rect=rect, text=line.text, orig=line.text, from_ocr=False)
+
+
+def _on_page(box: Box, page: Page, turn: int) -> BoundingBox:
+    assert page.size is not None
+    return docling_box(turned_back(box, turn, page.size.width, page.size.height))

@@ -25,12 +25,37 @@ def paragraphs_of(run: Sequence[Line]) -> list[list[Line]]:
         return [list(run)]
     edges = _edges(run)
     cut = _hanging_cut if _is_hanging(run, edges) else _indented_cut
+    is_centred = _is_centred(run, edges)
     found: list[list[Line]] = [[run[0]]]
     for at in range(1, len(run)):
-        if starts_item(run[at].text) or (not _is_centred(run, edges) and cut(run, edges, at)):
+        if _begins_item(run, edges, at) or (not is_centred and cut(run, edges, at)):
             found.append([])
         found[-1].append(run[at])
     return found
+
+
+def _begins_item(run: Sequence[Line], edges: Sequence[_Edges], at: int) -> bool:
+    """A bullet always does; a counter may be a number in a sentence, so something must speak for it."""
+    if bullet_of(run[at].text):
+        return True
+    if not enumeration_of(run[at].text):
+        return False
+    is_shifted = abs(edges[at].start - edges[at - 1].start) > INDENT * run[at].size
+    counters = [
+        _count(line.text)
+        for line, edge in zip(run, edges, strict=True)
+        if abs(edge.start - edges[at].start) <= INDENT * line.size
+    ]
+    own = _count(run[at].text)
+    return is_shifted or _ended_early(run, edges, at) or own - 1 in counters or own + 1 in counters
+
+
+def _count(text: str) -> int:
+    """The value of a line's counter; letters count too. Lines without one have none near any other."""
+    counter = enumeration_of(text).strip("()[].")
+    if counter.isdecimal():
+        return int(counter)
+    return ord(counter) if len(counter) == 1 else -1000
 
 
 def starts_item(text: str) -> bool:
@@ -68,5 +93,10 @@ def _indented_cut(run: Sequence[Line], edges: Sequence[_Edges], at: int) -> bool
     if edges[at].start > edges[at - 1].start + INDENT * size:
         is_item = starts_item(run[at - 1].text)
         return not is_item and (at + 1 == len(run) or edges[at + 1].start < edges[at].start - INDENT * size)
+    return _ended_early(run, edges, at)
+
+
+def _ended_early(run: Sequence[Line], edges: Sequence[_Edges], at: int) -> bool:
+    """The line before had room for the first word of this one."""
     spare = max(edge.end for edge in edges) - edges[at - 1].end
-    return spare > run[at].first_width + TO_SPARE * size
+    return spare > run[at].first_width + TO_SPARE * run[at].size

@@ -6,6 +6,7 @@ as a whole what is a heading and what is furniture; and the blocks of a page are
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from docling.datamodel.base_models import BasePageElement, LayoutPrediction, Page, TextElement
 from docling.datamodel.document import ConversionResult
@@ -18,12 +19,13 @@ from docling.models.postprocessing.reading_order_rb import (
 from docling.models.stages.layout.layout_postprocessing_model import LayoutPostprocessingModel
 from docling.models.stages.page_preprocessing.page_preprocessing_model import PagePreprocessingModel
 from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
-from docling_core.types.doc import CodeItem, DocItemLabel
+from docling_core.types.doc import CodeItem, DocItemLabel, SectionHeaderItem
 
 from ingest_assets.parsing.embedded.blocks import Block, blocks_of
 from ingest_assets.parsing.embedded.code import code_text
-from ingest_assets.parsing.embedded.document import labelled, orders
-from ingest_assets.parsing.embedded.pages import BlockCluster, clusters_of, content_of
+from ingest_assets.parsing.embedded.document import heading_levels, labelled, orders
+from ingest_assets.parsing.embedded.pages import BlockCluster, clusters_of, content_of_named, page_turn
+from ingest_assets.parsing.embedded.turns import upright_content
 
 
 class EmbeddedPdfPipeline(StandardPdfPipeline):
@@ -36,8 +38,11 @@ class EmbeddedPdfPipeline(StandardPdfPipeline):
         self.reading_order_model.ro_model = GivenOrder()
 
     def _assemble_document(self, conv_res: ConversionResult) -> ConversionResult:
-        _arrange(conv_res.pages)
+        levels = _arrange(conv_res.pages)
         result = super()._assemble_document(conv_res)
+        headings = [item for item in result.document.texts if isinstance(item, SectionHeaderItem)]
+        for heading, level in zip(headings, levels, strict=False):
+            heading.level = level
         for item in result.document.texts:
             if isinstance(item, CodeItem):
                 item.captions = []  # it stays below the code; export_to_doctags stumbles over a caption
@@ -62,7 +67,11 @@ class BlocksModel(LayoutPostprocessingModel):
     def _predict(self, conv_res: ConversionResult, page: Page) -> LayoutPrediction:
         if page._backend is None or not page._backend.is_valid() or page.size is None:
             return LayoutPrediction()
-        clusters = clusters_of(blocks_of(content_of(page)))
+        turn = page_turn(page)
+        content = upright_content(content_of_named(page, conv_res), turn)
+        if turn and all(cell.from_ocr for cell in page.cells):
+            content = replace(content, regions=())  # found on a picture that lay on its side
+        clusters = clusters_of(blocks_of(content), page)
         self._update_layout_score(conv_res, page, clusters)
         return LayoutPrediction(clusters=clusters)
 
@@ -76,10 +85,10 @@ class GivenOrder(ReadingOrderPredictor):
         return list(page_elements)
 
 
-def _arrange(pages: Sequence[Page]) -> None:
-    """Give the pages' elements their final labels and put them into reading order."""
-    units = [page.assembled for page in pages if page.assembled is not None and page.size is not None]
-    heights = [page.size.height for page in pages if page.assembled is not None and page.size is not None]
+def _arrange(pages: Sequence[Page]) -> list[int]:
+    """Give the pages' elements their final labels and put them into reading order; the headings' levels."""
+    units = [page.assembled for page in pages if page.assembled is not None]
+    heights = [_upright_height(page) for page in pages if page.assembled is not None]
     blocks = [[_block(element) for element in unit.elements] for unit in units]
     final = labelled(list(zip(heights, blocks, strict=True)))
     for unit, own, order in zip(units, final, orders(final), strict=True):
@@ -87,6 +96,15 @@ def _arrange(pages: Sequence[Page]) -> None:
             if isinstance(element, TextElement):
                 _relabel(element, block)
         unit.elements = [unit.elements[at] for at in order]
+    return heading_levels([own[at] for own, order in zip(final, orders(final), strict=True) for at in order])
+
+
+def _upright_height(page: Page) -> float:
+    """How high a page is when its text stands upright."""
+    assert page.size is not None
+    clusters = [element.cluster for element in page.assembled.elements] if page.assembled else []
+    is_sideways = any(isinstance(cluster, BlockCluster) and cluster.turn in (90, 270) for cluster in clusters)
+    return page.size.width if is_sideways else page.size.height
 
 
 def _block(element: BasePageElement) -> Block:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ingest_assets.parsing.embedded.content import Region
+from ingest_assets.parsing.embedded.direction import leaning
 from ingest_assets.parsing.embedded.lines import Line, Word, WordsByPlace, joined, stands_beside, styled_line
 from ingest_assets.parsing.embedded.markers import bullet_of, enumeration_of, section_number_of
 
@@ -20,7 +21,9 @@ def lines_of(pieces: Sequence[Word], words: WordsByPlace, regions: Sequence[Regi
         for order, piece in enumerate(pieces)
         if piece.text.strip() and piece.box.area > 0
     ]
-    return [joined(group) for row in rows_of(styled) for group in _groups(row, regions)]
+    is_foreign = sum(leaning(line.text) for line in styled) > 0
+    groups = [group for row in rows_of(styled) for group in _groups(row, regions)]
+    return [joined(group, in_right_to_left=is_foreign) for group in groups]
 
 
 def rows_of(lines: Sequence[Line]) -> list[list[Line]]:
@@ -59,7 +62,7 @@ def _max_gap(last: Line, line: Line, regions: Sequence[Region]) -> float:
 def is_marker(text: str) -> bool:
     """Whether the text is only a bullet, a counter or a section number."""
     alone = f"{text.strip()} x"
-    if len(alone) > _LONGEST_MARKER + 2:
+    if not 2 < len(alone) <= _LONGEST_MARKER + 2:
         return False
     found = bullet_of(alone) or enumeration_of(alone) or section_number_of(alone)
     return len(found) == len(alone) - 2

@@ -74,11 +74,16 @@ def _continues(
 
 def _changes_style(upper: Line, line: Line) -> bool:
     """One of the two is wholly bold, italic or monospaced, and the style changes just at the line's end."""
-    for name in ("bold", "italic", "mono"):
+    for name in ("bold", "italic", "mono") if _shifts(upper, line) else ("bold", "italic"):
         whole = max(getattr(upper.style, name), getattr(line.style, name)) >= ALL
         if whole and (getattr(upper.last, name) >= ALL) != (getattr(line.first, name) >= ALL):
             return True
     return False
+
+
+def _shifts(upper: Line, line: Line) -> bool:
+    """The lines start at different places. Where not, monospaced type is a long name in a sentence."""
+    return abs(upper.box.left - line.box.left) > 0.6 * line.size
 
 
 def _is_one_heading(upper: Line, line: Line) -> bool:

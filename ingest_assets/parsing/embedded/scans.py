@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from ingest_assets.parsing.embedded.garbage import is_garbled
+
 MIN_BITMAP_SHARE = 0.5
 
 
 def needs_ocr(page: Any) -> bool:
-    """No text layer at all, or a bitmap over half of the page (a scan) that no text stands on."""
+    """No usable text layer, or a bitmap over half of the page (a scan) that no text stands on."""
     backend = page._backend
     words = [cell.rect.to_bounding_box() for cell in backend.get_text_cells() if cell.text.strip()]
     bitmaps = list(backend.get_bitmap_rects())
@@ -14,7 +16,12 @@ def needs_ocr(page: Any) -> bool:
         return bool(bitmaps) or bool(backend.get_connected_shape_bounding_boxes())
     area = page.size.width * page.size.height
     scans = [box for box in bitmaps if box.area() > MIN_BITMAP_SHARE * area]
-    return any(not any(_stands_on(word, scan) for word in words) for scan in scans)
+    return has_garbled_text(page) or any(not any(_stands_on(word, scan) for word in words) for scan in scans)
+
+
+def has_garbled_text(page: Any) -> bool:
+    """Whether the page's text layer is there but says nothing."""
+    return is_garbled(cell.text for cell in page._backend.get_text_cells())
 
 
 def _stands_on(word: Any, scan: Any) -> bool:

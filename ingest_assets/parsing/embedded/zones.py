@@ -13,6 +13,9 @@ MIN_SHARED = 0.6  # of the smaller one, for two zones to be one
 MAX_PAGE_SHARE = 0.92  # a picture of the whole page is a scan or a background
 MIN_DRAWN = 0.1  # share of a picture that something must be drawn on
 ACROSS = 0.8  # share of a table's width that a line goes along
+MIN_BITMAP = 0.3  # share of a picture that a bitmap in it covers
+LONG_LINE = 5  # words
+MIN_COVERED = 0.2  # share of framed text's area that its long lines cover
 MIN_RULES = 3  # lines across a picture of text, for it to be a table
 
 
@@ -45,7 +48,8 @@ def _zone(region: Region, content: PageContent, page: Box) -> Zone | None:
         return None
     if _is_ruled_text(region.box, content):
         return Zone("table", region.score, _between_rules(region.box, content))
-    return Zone("picture", region.score, region.box) if _is_drawn_on(region.box, content, page) else None
+    is_picture = _is_drawn_on(region.box, content, page) and not _is_framed_text(region.box, content)
+    return Zone("picture", region.score, region.box) if is_picture else None
 
 
 def _is_drawn_on(box: Box, content: PageContent, page: Box) -> bool:
@@ -55,6 +59,16 @@ def _is_drawn_on(box: Box, content: PageContent, page: Box) -> bool:
         return True  # on a scan, the detector is the only witness
     inside = [mark for mark in marks if mark.share_in(box) > 0.5 or box.share_in(mark) > 0.5]
     return bool(inside) and around(inside).area >= MIN_DRAWN * box.area
+
+
+def _is_framed_text(box: Box, content: PageContent) -> bool:
+    """Sentences in a frame or on a coloured ground: the words of a picture are few and short."""
+    if any(box.share_in(bitmap) > MIN_BITMAP for bitmap in content.bitmaps):
+        return False
+    own = [piece for piece in content.pieces if piece.box.share_in(box) > 0.5]
+    long = [piece for piece in own if len(piece.text.split()) >= LONG_LINE]
+    covered = sum(piece.box.area for piece in long)
+    return len(long) >= 3 and covered >= MIN_COVERED * box.area
 
 
 def _is_ruled_text(box: Box, content: PageContent) -> bool:

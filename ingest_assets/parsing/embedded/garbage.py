@@ -1,0 +1,36 @@
+"""Text layers that say nothing: fonts whose characters nobody can name any more."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+MAX_BAD = 0.3  # share of characters that are no text
+MIN_VOWELS = 0.15  # share of vowels among Latin letters; below it, no language is left
+ENOUGH_LETTERS = 200
+_BAD_CATEGORIES = {"Cc", "Cn", "Co", "Cs"}
+_UNNAMED = re.compile(r"GLYPH<[^>]*>|\(cid:\d+\)|/[gG]\d+|\ba\d{2,3}(?=\W|a\d|$)")
+_VOWELS = set("aeiouyAEIOUYäöüåæøéèêëíìîïóòôõúùûáàâãıęąů")
+
+
+def is_garbled(texts: Iterable[str]) -> bool:
+    """Whether so much of a page's text is unreadable that its picture says more."""
+    text = "".join("".join(one.split()) for one in texts)
+    if not text:
+        return False
+    named, unnamed = _UNNAMED.subn("", text)
+    bad = unnamed + sum(_is_bad(letter) for letter in named)
+    return bad > MAX_BAD * (len(named) + unnamed) or _has_no_vowels(named)
+
+
+def _is_bad(letter: str) -> bool:
+    if letter.isascii():
+        return not letter.isprintable()
+    is_dingbat = "\u2700" <= letter <= "\u27bf"
+    return letter == "\ufffd" or is_dingbat or unicodedata.category(letter) in _BAD_CATEGORIES
+
+
+def _has_no_vowels(text: str) -> bool:
+    letters = [letter for letter in text if letter.isascii() and letter.isalpha()]
+    if len(letters) < ENOUGH_LETTERS or len(letters) < len(text) / 3:
+        return False
+    return sum(letter in _VOWELS for letter in letters) < MIN_VOWELS * len(letters)
