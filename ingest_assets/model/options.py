@@ -129,9 +129,9 @@ class ParsingOptions(BaseModel):
         "E_SECURITY_TOO_MANY_PAGES.",
     )
     max_image_megapixels: int = Field(
-        150,
+        100,
         ge=1,
-        description="Images with more million pixels, and PDF pages that have more when drawn for OCR, are "
+        description="Images with more million pixels, and PDF pages with more when drawn at 144 dpi, are "
         "refused with E_SECURITY_DECOMPRESSION_BOMB.",
     )
     max_image_side: int = Field(

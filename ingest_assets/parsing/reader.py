@@ -17,6 +17,7 @@ from ingest_assets.parsing.parsed import ParsedDocument, parsed
 from ingest_assets.parsing.quiet import go_offline, silence_libraries, without_office_programs
 from ingest_assets.parsing.safety import check_size, docling_format, inspect
 from ingest_assets.parsing.safety.images import limit_pillow
+from ingest_assets.parsing.safety.parts import flattening, watch_html_parts
 
 _DAMAGED = "The file is damaged or not what its type says ({}); get an intact copy."
 
@@ -28,6 +29,7 @@ class DocumentReader:
         go_offline()
         silence_libraries()
         without_office_programs()
+        watch_html_parts()
         self._options = options
         self._engines = Engines(options, threads, engine)
 
@@ -37,11 +39,11 @@ class DocumentReader:
         content = self._content(path)
         kind = docling_format(mime, content, self._options)
         inspected = inspect(kind, content, self._options)
-        with _faults_of_libraries(kind):
+        with _faults_of_libraries(kind), flattening(kind) as notes:
             is_strict = kind == "html" and self._options.html == "strict"
             readable = without_clutter(inspected.content) if is_strict else inspected.content
             result = self._convert(kind, self._open(kind, name, readable, content))
-            warnings = tuple(dict.fromkeys(inspected.warnings + _warnings(result)))
+            warnings = tuple(dict.fromkeys((*inspected.warnings, *notes, *_warnings(result))))
             return parsed(result.document, name=name, parser=self._engines.parser(kind), warnings=warnings)
 
     def _content(self, path: Path) -> bytes:

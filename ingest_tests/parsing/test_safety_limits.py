@@ -8,6 +8,8 @@ import pytest
 from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.errors import DecompressionBomb, TooManyPages
 from ingest_assets.parsing.safety import inspect
+from ingest_assets.parsing.safety.pictures import page_dpi
+from ingest_assets.parsing.safety.sheets import check_sheet
 from ingest_assets.stages.doctags import DoctagsStage, unread_by
 from ingest_tests.parsing.hostile import archives, images, markup
 
@@ -77,3 +79,29 @@ def test_how_pages_of_the_web_are_read_is_part_of_their_fingerprints_alone() -> 
     assert DoctagsStage(parsing=ParsingOptions(html="strict")).config() != DoctagsStage().config()
     assert "html" not in unread_by("text/html")
     assert "html" in unread_by("text/markdown")
+
+
+@pytest.mark.parametrize(
+    ("size", "claimed", "expected"),
+    [
+        ((1240, 1754), (150.0, 150.0), (150.0, 150.0)),
+        ((900, 300), (72.0, 72.0), (72.0, 72.0)),
+        ((1728, 1143), (204.0, 98.0), (204.0, 98.0)),
+        ((160, 60), (256.0, 1.0), (72.0, 72.0)),
+        ((160, 60), (1.0, 1.0), (72.0, 72.0)),
+        ((14_000, 7000), (72.0, 72.0), (720.0, 720.0)),
+    ],
+)
+def test_a_picture_is_a_page_of_plausible_size(
+    size: tuple[int, int], claimed: tuple[float, float], expected: tuple[float, float]
+) -> None:
+    """A camera's picture is not four metres wide, and a broken header does not make it so."""
+    assert page_dpi(size, claimed) == expected
+
+
+def test_few_cells_far_apart_are_many_cells() -> None:
+    """Readers of sheets go through all that lie between; what a sheet says of its size counts for nothing."""
+    near = b'<dimension ref="A1:XFD1048576"/><c r="A1"/><c r="B9"/>'
+    check_sheet(near, ParsingOptions())
+    with pytest.raises(DecompressionBomb, match="sheet of the workbook"):
+        check_sheet(b'<dimension ref="A1:B9"/><x:c s="1" r="a1"/><x:c r="xfd99999"/>', ParsingOptions())

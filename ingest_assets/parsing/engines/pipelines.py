@@ -12,12 +12,12 @@ from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEng
 from ingest_assets.parsing.engines.errors import EngineUnavailable
 from ingest_assets.parsing.engines.pages import open_docling, open_embedded, open_native
 from ingest_assets.parsing.safety.backends import backend_options
+from ingest_assets.parsing.safety.pictures import image_backend
 
 _opening = threading.Lock()  # a pipeline fills registries that all of them share
 
 _BACKENDS = {
     "pdf": "docling_parse_backend.ThreadedDoclingParseDocumentBackend",
-    "image": "image_backend.ImageDocumentBackend",
     "html": "html_backend.HTMLDocumentBackend",
     "md": "md_backend.MarkdownDocumentBackend",
     "docx": "msword_backend.MsWordDocumentBackend",
@@ -48,6 +48,8 @@ class Engines:
 
     def backend(self, kind: str) -> Any:
         """The class that opens documents of this format."""
+        if kind == "image":
+            return image_backend()
         module, name = _BACKENDS[kind].rsplit(".", 1)
         return getattr(import_module(f"docling.backend.{module}"), name)
 

@@ -9,6 +9,7 @@ from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, PasswordNeeded
 from ingest_assets.parsing.safety.bombs import refuse_bomb
 from ingest_assets.parsing.safety.entities import check_entities
+from ingest_assets.parsing.safety.sheets import check_sheet
 
 MAX_ARCHIVE_DEPTH = 4
 _HEAD_BYTES = 65536
@@ -84,6 +85,9 @@ class _Walk:
             if member.filename == "META-INF/encryption.xml" and _LOCKED_CHAPTER.search(head):
                 raise PasswordNeeded("The book is locked by its seller; get a copy without such a lock.")
             # a DOCTYPE comes before the first element; a head without an element may hide one behind comments
+            if member.filename.startswith("xl/worksheets/"):
+                head += stream.read()
+                check_sheet(head, self._options)
             if _DOCTYPE.search(head) or not _ROOT.search(head):
                 return check_entities("A part of the document", head + stream.read(), self._options)
         return ()

@@ -6,6 +6,7 @@ import re
 from ingest_assets.parsing.errors import CorruptDocument
 
 MAX_DEPTH = 200  # Docling walks elements by recursion; browsers stop at 512
+FLATTENED = f"W_HTML_FLATTENED: elements more than {MAX_DEPTH} deep were taken out of those around them"
 MAX_QUOTES = 100
 _DEEP_QUOTE = re.compile(rf"^(?:[ \t]{{0,3}}>){{{MAX_QUOTES + 1}}}", re.MULTILINE)
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")

@@ -4,7 +4,7 @@ import codecs
 
 from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.safety.entities import check_entities
-from ingest_assets.parsing.safety.nesting import MAX_DEPTH, flattened, is_too_deep
+from ingest_assets.parsing.safety.nesting import FLATTENED, flattened, is_too_deep
 from ingest_assets.parsing.safety.texts import decode_text
 
 
@@ -14,8 +14,7 @@ def check_web_page(content: bytes, options: ParsingOptions) -> tuple[bytes, tupl
     decoded = decode_text(content, _declared_encoding(content))
     warnings += decoded.warnings
     if is_too_deep(decoded.text):
-        deep = f"W_HTML_FLATTENED: elements more than {MAX_DEPTH} deep were taken out of those around them"
-        return _marked(flattened(decoded.text)), (*warnings, deep)
+        return _marked(flattened(decoded.text)), (*warnings, FLATTENED)
     return _marked(decoded.text) if decoded.warnings else content, warnings
 
 

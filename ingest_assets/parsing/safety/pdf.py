@@ -15,7 +15,7 @@ from ingest_assets.parsing.safety.images import MEGAPIXEL
 from ingest_assets.parsing.safety.pdf_pages import damaged_pages, refuse_endless_drawing
 from ingest_assets.parsing.safety.pdf_streams import read_contents
 
-OCR_SCALE = 3  # pixels per point when a page is drawn for OCR
+DRAWN_SCALE = 2  # pixels per point, that is 144 dpi
 _HEADER_BYTES = 1024  # where viewers look for the header
 _NEEDS_PASSWORD = (4, 5)  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY (an unknown security handler)
 
@@ -100,7 +100,7 @@ def _has_page(document: Any, at: int, options: ParsingOptions) -> bool:
         width, height = document.get_page_size(at)
     except pypdfium2.PdfiumError:
         return False
-    if width * height * OCR_SCALE**2 > options.max_image_megapixels * MEGAPIXEL:
+    if width * height * DRAWN_SCALE**2 > options.max_image_megapixels * MEGAPIXEL:
         raise DecompressionBomb(
             f"Page {at + 1} of the PDF is {width:.0f} x {height:.0f} points; drawn, it has more than the "
             f"{options.max_image_megapixels} million pixels allowed; scale it down or raise "

@@ -133,3 +133,13 @@ def locked_epub() -> bytes:
     """A book whose chapter only its seller's program opens."""
     reference = '<enc:CipherData><enc:CipherReference URI="c.xhtml"/></enc:CipherData>'
     return epub("?", **{"META-INF/encryption.xml": f"<encryption xmlns:enc='x'>{reference}</encryption>"})
+
+
+def far_cell() -> bytes:
+    """A workbook with a value in its first and in its very last cell."""
+    import openpyxl
+
+    book, made = openpyxl.Workbook(), BytesIO()
+    book.active["A1"], book.active["XFD1048576"] = "first", "last"
+    book.save(made)
+    return made.getvalue()

@@ -14,6 +14,7 @@ TOO_LONG = "E_SECURITY_TOO_MANY_PAGES"
 CORRUPT = "E_PARSE_CORRUPT"
 LINES = [(72, 700, 12, "Bees and trees in the garden"), (72, 680, 12, "and honey in the hive.")]
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+_MAIL = "From: ada@example.org\nSubject: Bees\nContent-Type: text/html; charset=utf-8\n\n"
 _METADATA = "http://169.254.169.254/latest/meta-data"
 
 
@@ -97,6 +98,8 @@ ARCHIVES = (
     Crafted("russian-dolls.docx", lambda: archives.russian_dolls("word/document.xml"), BOMB),
     Crafted("100000-members.docx", lambda: archives.crowd("word/document.xml"), BOMB),
     Crafted("overlapping.docx", lambda: archives.overlapping("word/document.xml"), BOMB),
+    Crafted("far-cell.xlsx", archives.far_cell, BOMB),
+    Crafted("deep.epub", lambda: archives.epub(markup.deep_html(20_000)), "ok", "W_HTML_FLATTENED"),
     Crafted("billion-laughs.docx", _laughing_docx, BOMB),
     Crafted("padded-laughs.docx", _padded_laughing_docx, BOMB),
     Crafted("locked.docx", lambda: archives.locked(_docx()), "E_PARSE_PASSWORD"),
@@ -125,6 +128,8 @@ MARKUP = (
     Crafted("unclosed.html", lambda: markup.unclosed_html(50_000), "ok", "W_HTML_FLATTENED"),
     Crafted("file-images.html", lambda: markup.resources("file:///etc/hostname"), "ok"),
     Crafted("metadata-images.html", lambda: markup.resources(_METADATA), "ok"),
+    Crafted("deep.eml", lambda: _MAIL + markup.deep_html(20_000), "ok", "W_HTML_FLATTENED"),
+    Crafted("deep-blocks.md", lambda: "<div>\n\n" * 500 + "Bees", "ok", "W_HTML_FLATTENED"),
     Crafted("deep-quotes.md", lambda: ">" * 2000 + " x", CORRUPT),
     Crafted("deep.json", lambda: "[" * 100_000, "E_PARSE_UNSUPPORTED"),
 )
