@@ -131,7 +131,8 @@ class GeometricTableModel(BaseTableStructureModel):
 def _tables(page: Page) -> Iterable[tuple[int, Table]]:
     clusters = page.predictions.layout.clusters if page.predictions.layout else []
     tables = [cluster for cluster in clusters if cluster.label in TABLE_LABELS]
-    content = upright_content(content_of(page), page_turn(page)) if tables else PageContent(0, 0)
+    turn = page_turn(page) if tables else 0
+    content = upright_content(content_of(page), turn) if tables else PageContent(0, 0)
     for cluster in tables:
         if isinstance(cluster, BlockCluster):
             grid = _grid(content, cluster.block)
@@ -146,10 +147,10 @@ def _grid(content: PageContent, block: Block) -> Grid:
     return grid_of(table_words(content, lines), content.rules, block.box)
 
 
-def _table(page: Page, cluster: Cluster, grid: Grid) -> Table:
+def _table(page: Page, cluster: BlockCluster, grid: Grid) -> Table:
     return Table(
         otsl_seq=[],
-        table_cells=[_table_cell(cell, page) for cell in grid.cells],
+        table_cells=[_table_cell(cell, page, cluster.turn) for cell in grid.cells],
         num_rows=grid.rows,
         num_cols=grid.columns,
         id=cluster.id,
@@ -159,10 +160,10 @@ def _table(page: Page, cluster: Cluster, grid: Grid) -> Table:
     )
 
 
-def _table_cell(cell: GridCell, page: Page) -> TableCell:
+def _table_cell(cell: GridCell, page: Page, turn: int) -> TableCell:
     assert page.size is not None
     return TableCell(
-        bbox=docling_box(turned_back(cell.box, page_turn(page), page.size.width, page.size.height)),
+        bbox=docling_box(turned_back(cell.box, turn, page.size.width, page.size.height)),
         row_span=cell.end_row - cell.row,
         col_span=cell.end_column - cell.column,
         start_row_offset_idx=cell.row,

@@ -7,7 +7,7 @@ from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.code import joined_code
 from ingest_assets.parsing.embedded.content import PageContent, Region
 from ingest_assets.parsing.embedded.contents import contents_of
-from ingest_assets.parsing.embedded.formulas import completed, gathered, is_formula
+from ingest_assets.parsing.embedded.formulas import completed, gathered, is_formula, is_prose
 from ingest_assets.parsing.embedded.heights import evened
 from ingest_assets.parsing.embedded.lines import Line, Word, WordsByPlace
 from ingest_assets.parsing.embedded.markers import caption_of
@@ -18,6 +18,7 @@ from ingest_assets.parsing.embedded.zones import Zone, zones_of
 
 MIN_SHARE = 0.5  # of a block, inside a region, for the region to say something about it
 MONO = 0.8
+MAX_FORMULA_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ def _text_blocks(runs: Sequence[Sequence[Line]], regions: Sequence[Region]) -> l
 
 
 def _is_formula(lines: Sequence[Line], regions: Sequence[Region]) -> bool:
+    if len(lines) > MAX_FORMULA_LINES or is_prose(lines):
+        return False
     return is_formula(lines, _block("formula", lines, regions).vote("equation"))
 
 

@@ -44,9 +44,10 @@ class Box:
     def share_in(self, other: "Box") -> float:
         """The share of this box that the other one covers; a box without area is covered or not."""
         width, height = self.shared_width(other), self.shared_height(other)
-        if self.area <= 0:
-            return 1.0 if width >= 0 and height >= 0 else 0.0
-        return max(0.0, width) * max(0.0, height) / self.area
+        if width < 0 or height < 0:
+            return 0.0
+        area = self.area
+        return width * height / area if area > 0 else 1.0
 
     def holds_middle_of(self, other: "Box") -> bool:
         """Whether the other box's middle lies in this one."""

@@ -1,7 +1,8 @@
 """The columns of a table: between lines drawn, else between white strips that go down through its rows."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from ingest_assets.parsing.embedded.boxes import Box
 from ingest_assets.parsing.embedded.lines import Word
@@ -67,18 +68,27 @@ def _white_strips(rows: Rows, words: Rows, size: float) -> list[tuple[float, flo
     edges = sorted({edge for row in words for word in row for edge in (word.box.left, word.box.right)})
     allowed = max(MAX_CROSSING * len(rows), 1.0 if len(rows) > 2 else 0.0)
     strips: list[list[tuple[float, float, int]]] = [[]]
-    for left, right in pairwise(edges):
-        middle = (left + right) / 2
-        if _crossing(rows, middle) <= allowed:
-            strips[-1].append((left, right, _crossing(words, middle)))
+    by_text, by_word = _crossings(rows, edges), _crossings(words, edges)
+    for at, (left, right) in enumerate(pairwise(edges)):
+        if by_text[at] <= allowed:
+            strips[-1].append((left, right, by_word[at]))
         elif strips[-1]:
             strips.append([])
     clearest = [_clearest(strip) for strip in strips if strip]
     return [strip for strip in clearest if _is_wide(rows, strip, size) and _is_between_texts(rows, strip)]
 
 
-def _crossing(rows: Rows, x: float) -> int:
-    return sum(any(word.box.left < x < word.box.right for word in row) for row in rows)
+def _crossings(rows: Rows, edges: Sequence[float]) -> list[int]:
+    """Between each two edges that follow each other: how many rows reach over that place."""
+    changes = [0] * (len(edges) + 1)
+    for row in rows:
+        reach = float("-inf")
+        for word in sorted(row, key=lambda word: word.box.left):
+            if word.box.right > reach:
+                changes[bisect_left(edges, max(word.box.left, reach))] += 1
+                changes[bisect_left(edges, word.box.right)] -= 1
+                reach = word.box.right
+    return list(accumulate(changes))[: max(0, len(edges) - 1)]
 
 
 def _clearest(strip: Sequence[tuple[float, float, int]]) -> tuple[float, float]:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from ingest_assets.parsing.embedded.boxes import around
 from ingest_assets.parsing.embedded.grids import Grid, GridCell
 from ingest_assets.parsing.embedded.lines import Line, stands_beside
+from ingest_assets.parsing.embedded.rows import rows_of
 
 MIN_ENTRIES = 4
 SAME_EDGE = 3.0  # points between the ends of page numbers
 MAX_STEP = 4.0  # heights of the text between two entries
+
+_Rows = dict[int, list[Line]]  # for each line (by identity) those at its height
 
 _NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,7}|[A-Z]?-?\d{1,3}[-–.]\d{1,3}")
 _DOTTED = re.compile(r"(?P<entry>.*?)\s*(?:[.·…]\s?){3,}\s*(?P<page>\S{1,7})?\s*$")
@@ -17,38 +20,35 @@ _DOTTED = re.compile(r"(?P<entry>.*?)\s*(?:[.·…]\s?){3,}\s*(?P<page>\S{1,7})?
 
 def contents_of(lines: Sequence[Line]) -> list[list[Line]]:
     """The lines of each table of contents on a page."""
-    pages = [line for line in lines if _ends_in_a_page(line, lines)]
+    rows = {id(line): row for row in rows_of(lines) for line in row}
+    pages = [line for line in lines if _ends_in_a_page(line, rows[id(line)])]
     found: list[list[Line]] = []
     for edge in sorted({round(line.box.right) for line in pages}):
         column = sorted(
             (line for line in pages if abs(line.box.right - edge) <= SAME_EDGE), key=lambda line: line.box.top
         )
         if len(column) >= MIN_ENTRIES and not any(line in own for own in found for line in column):
-            found += [own for own in _runs(column, lines) if own]
+            found += [own for own in _runs(column, lines, rows) if own]
     return found
 
 
-def _ends_in_a_page(line: Line, lines: Sequence[Line]) -> bool:
+def _ends_in_a_page(line: Line, row: Sequence[Line]) -> bool:
     dotted = _DOTTED.match(line.text)
     if dotted:
         return bool(dotted["page"] and _NUMBER.fullmatch(dotted["page"]))
-    return bool(_NUMBER.fullmatch(line.text.strip())) and _entry_beside(line, lines) is not None
+    return bool(_NUMBER.fullmatch(line.text.strip())) and _entry_beside(line, row) is not None
 
 
-def _entry_beside(number: Line, lines: Sequence[Line]) -> Line | None:
+def _entry_beside(number: Line, row: Sequence[Line]) -> Line | None:
     """The text to the left of a page number, if nothing else stands between them."""
-    beside = [
-        line
-        for line in lines
-        if line is not number and line.box.right <= number.box.left and stands_beside(line.box, number.box)
-    ]
+    beside = [line for line in row if line is not number and line.box.right <= number.box.left]
     nearest = max(beside, key=lambda line: line.box.right, default=None)
     if nearest is None or not any(letter.isalpha() for letter in nearest.text):
         return None
     return nearest
 
 
-def _runs(column: Sequence[Line], lines: Sequence[Line]) -> list[list[Line]]:
+def _runs(column: Sequence[Line], lines: Sequence[Line], rows: _Rows) -> list[list[Line]]:
     """Entries that follow each other, with all that stands between their left and right ends."""
     groups: list[list[Line]] = []
     for line in column:
@@ -56,11 +56,11 @@ def _runs(column: Sequence[Line], lines: Sequence[Line]) -> list[list[Line]]:
             groups[-1].append(line)
         else:
             groups.append([line])
-    return [_with_entries(group, lines) for group in groups if len(group) >= MIN_ENTRIES]
+    return [_with_entries(group, lines, rows) for group in groups if len(group) >= MIN_ENTRIES]
 
 
-def _with_entries(group: Sequence[Line], lines: Sequence[Line]) -> list[Line]:
-    beside = [entry for line in group if (entry := _entry_beside(line, lines)) is not None]
+def _with_entries(group: Sequence[Line], lines: Sequence[Line], rows: _Rows) -> list[Line]:
+    beside = [entry for line in group if (entry := _entry_beside(line, rows[id(line)])) is not None]
     area = around(line.box for line in (*group, *beside))
     own = [line for line in lines if line.box.share_in(area) > 0.5]
     return sorted(own, key=lambda line: (line.box.middle_y, line.box.left))

@@ -25,10 +25,15 @@ _NUMBER = re.compile(r"\([A-Z]?\.?\d{1,3}(?:[.-]\d+)?[a-z]?\)")
 def is_formula(lines: Sequence[Line], vote: float) -> bool:
     """Signs from fonts for formulas and hardly a word; or the detector says so and no word contradicts."""
     text = " ".join(line.text for line in lines)
-    if prose_words(text) > MAX_PROSE:
+    if is_prose(lines):
         return False
     math = max(line.style.math for line in lines)
     return math >= MATH or (math > 0 and "=" in text) or (vote >= MIN_VOTE and "=" in text)
+
+
+def is_prose(lines: Sequence[Line]) -> bool:
+    """Whether there are more words than a formula has."""
+    return prose_words(" ".join(line.text for line in lines)) > MAX_PROSE
 
 
 def prose_words(text: str) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ingest_assets.parsing.embedded.blocks import Block
 from ingest_assets.parsing.embedded.furniture import Page, Place
-from ingest_assets.parsing.embedded.markers import bullet_of, section_number_of
+from ingest_assets.parsing.embedded.markers import bullet_of, enumeration_of, section_number_of
 
 MAX_LINES = 4
 MAX_WORDS = 25
-ENOUGH = 2.0
+ENOUGH = 1.9
 ALL = 0.8  # share of a line's letters
 MIN_SERIES = 4
 
@@ -68,17 +68,19 @@ def heading_score(block: Block, page: Sequence[Block], body: Body, *, is_first_p
     size = _size_points(block, body)
     if is_first_page and not (bold or named or title > 0.75) and block.size < max(one.size for one in page):
         size = min(size, 0.5)  # names of authors, not headings
-    return (
+    score = (
         size
         + 2.0 * bold
         + 0.75 * all(line.style.italic >= ALL for line in block.lines)
         + title
         + named
-        + 0.75 * _opens_text(block, page)
         + 0.5 * _is_title_case(words)
         - _sentence_points(block, text, words)
-        - 2.0 * _is_in_a_series(block, page)
     )
+    if score < ENOUGH - 1.0:
+        return score  # its surroundings will not make up for that
+    score += (1.0 if section_number_of(text) else 0.75) * _opens_text(block, page)
+    return score - 2.0 * _is_in_a_series(block, page)
 
 
 def is_bold(block: Block) -> bool:
@@ -142,12 +144,19 @@ def _opens_text(block: Block, page: Sequence[Block]) -> bool:
     after = min(below, key=lambda one: one.box.top, default=None)
     if after is None or after.label not in ("text", "list_item", "code", "formula"):
         return False
+    if enumeration_of(block.text) and enumeration_of(after.text):
+        return False  # items of a list
     gap = after.box.top - block.box.bottom
     above = [
         one.box.bottom for one in page if one.box.bottom <= block.box.top + 1 and _same_column(one, block)
     ]
     space = block.box.top - max(above) if above else 4 * block.size
     return gap < 2.5 * block.size and space > 1.1 * gap and space > 0.8 * block.size
+
+
+def _is_surely_numbered(block: Block) -> bool:
+    """With a number like `2.1`, or with any where the detector agrees."""
+    return _number_points(block.text.strip()) > 1 or block.vote("title") > 0.7
 
 
 def _is_in_a_series(block: Block, page: Sequence[Block]) -> bool:
@@ -184,7 +193,7 @@ def _sentence_points(block: Block, text: str, words: Sequence[str]) -> float:
     first = text[len(section_number_of(text)) :].lstrip()[:1]
     return (
         2.0 * bool(is_sentence)
-        + 2.0 * (first.islower() and not is_in_capitals(block))
+        + (1.0 if _is_surely_numbered(block) else 2.0) * (first.islower() and not is_in_capitals(block))
         + 1.5 * bool(_ITEM.match(text))
         + 1.0 * (len(words) > 12)
         + 1.0 * (len(block.lines) > 2)

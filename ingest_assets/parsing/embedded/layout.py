@@ -31,6 +31,8 @@ MAX_OVERLAP = 0.5
 MAX_REGIONS_PER_CLASS = 100
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
 _STD = np.array([0.229, 0.224, 0.225], dtype=np.float32)
+_SCALE = (1 / (255 * _STD)).astype(np.float32)
+_SHIFT = (_MEAN / _STD).astype(np.float32)
 
 Floats = NDArray[np.float32]
 
@@ -81,15 +83,21 @@ def page_tensor(image: Any) -> Floats:
     """A PIL image as the model wants it: 1 × 3 × 800 × 608, normalised."""
     from PIL.Image import Resampling
 
-    pixels = np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT), Resampling.BILINEAR), dtype=np.float32)
-    normal = (pixels / np.float32(255) - _MEAN) / _STD
-    return np.ascontiguousarray(normal.transpose(2, 0, 1)[None], dtype=np.float32)
+    small = image.resize((WIDTH, HEIGHT), Resampling.BILINEAR, reducing_gap=1.0)
+    tensor = np.empty((1, 3, HEIGHT, WIDTH), dtype=np.float32)
+    for at, channel in enumerate(small.convert("RGB").split()):  # far quicker than all at once
+        np.multiply(np.asarray(channel), _SCALE[at], out=tensor[0, at], dtype=np.float32)
+        tensor[0, at] -= _SHIFT[at]
+    return tensor
 
 
 def decode(scores: list[Floats], distances: list[Floats]) -> list[Region]:
     """Boxes from the detector's grids: per level, class scores and four distance distributions a point."""
-    boxes = np.concatenate([_boxes(grid, stride) for grid, stride in zip(distances, STRIDES, strict=True)])
-    confidence = np.concatenate(scores)
+    near = [np.flatnonzero(level.max(axis=1) > MIN_SCORE) for level in scores]
+    boxes = np.concatenate(
+        [_boxes(grid, stride, at) for grid, stride, at in zip(distances, STRIDES, near, strict=True)]
+    )
+    confidence = np.concatenate([level[at] for level, at in zip(scores, near, strict=True)])
     found: list[Region] = []
     for index, label in enumerate(CLASSES):
         for at in _suppressed(boxes, confidence[:, index]):
@@ -98,14 +106,14 @@ def decode(scores: list[Floats], distances: list[Floats]) -> list[Region]:
     return found
 
 
-def _boxes(distances: Floats, stride: int) -> Floats:
-    """Edges as shares of the page: each grid point's centre and the expected distance to each edge."""
-    rows, columns = -(-HEIGHT // stride), -(-WIDTH // stride)
-    bins = distances.reshape(rows * columns, 4, -1)
+def _boxes(distances: Floats, stride: int, points: NDArray[np.intp]) -> Floats:
+    """Edges as shares of the page: a grid point's centre and the expected distance to each edge."""
+    columns = -(-WIDTH // stride)
+    bins = distances[points].reshape(len(points), 4, distances.shape[1] // 4)
     weights = np.exp(bins - bins.max(axis=2, keepdims=True))
     steps = np.arange(bins.shape[2], dtype=np.float32) * stride
     expected = (weights * steps).sum(axis=2) / weights.sum(axis=2)
-    y, x = np.divmod(np.arange(rows * columns), columns)
+    y, x = np.divmod(points, columns)
     centre = np.stack([x, y, x, y], axis=1).astype(np.float32) * stride + stride / 2
     edges = centre + expected * np.array([-1, -1, 1, 1], dtype=np.float32)
     size = np.array([WIDTH, HEIGHT, WIDTH, HEIGHT], dtype=np.float32)

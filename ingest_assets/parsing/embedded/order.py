@@ -17,6 +17,7 @@ LABEL_WIDTH = 0.5  # of the other side's width, at most, unless there are many r
 MANY_ROWS = 4
 ALIGNED = 0.6  # of a line's height, between the tops of a label and its text
 MAX_BRIDGE = 0.1  # share of the area that may stand in the way of columns that are there all the same
+MANY = 150  # pieces that nothing separates: a map or a drawing, which has no reading order
 MIN_COLUMN = 0.25  # share of the area that such a column must have
 
 
@@ -175,6 +176,8 @@ def _loose_gutter(own: Sequence[int], pieces: Sequence[Piece]) -> float | None:
 def _from_top(own: Sequence[int], pieces: Sequence[Piece]) -> list[int]:
     """What is above comes first, and of what is free to come, what is farthest left."""
     rest = sorted(own, key=lambda at: (pieces[at].box.top, pieces[at].box.left))
+    if len(rest) > MANY:
+        return rest
     found: list[int] = []
     while rest:
         free = [

@@ -80,12 +80,26 @@ def pdf_bytes(conv_res: ConversionResult) -> bytes | None:
 
 def _word(cell: TextCell) -> Word:
     return Word(
-        box=own_box(cell.rect.to_bounding_box()),
+        box=_upright_box(cell.rect),
         text=cell.text.replace("\x02", "-"),
         font=getattr(cell, "font_name", ""),
         heavy=getattr(cell, "rendering_mode", None) in _HEAVY,
-        turn=round(cell.rect.angle_360 / 90) % 4 * 90,
+        turn=_turn(cell.rect),
     )
+
+
+def _upright_box(rect: BoundingRectangle) -> Box:
+    xs = (rect.r_x0, rect.r_x1, rect.r_x2, rect.r_x3)
+    ys = (rect.r_y0, rect.r_y1, rect.r_y2, rect.r_y3)
+    return Box(min(xs), min(ys), max(xs), max(ys))
+
+
+def _turn(rect: BoundingRectangle) -> int:
+    """The direction of the rectangle's foot, to the next right angle; heights count from the top."""
+    along, down = rect.r_x1 - rect.r_x0, rect.r_y1 - rect.r_y0
+    if abs(along) >= abs(down):
+        return 0 if along >= 0 else 180
+    return 270 if down > 0 else 90
 
 
 def _boxes(found: Iterable[BoundingBox] | None) -> tuple[Box, ...]:
@@ -104,13 +118,12 @@ def docling_box(box: Box) -> BoundingBox:
 
 def page_turn(page: Page) -> int:
     """How the text of a page is turned."""
-    return main_turn(_word(cell) for cell in page.cells)
+    return main_turn((_turn(cell.rect), cell.text) for cell in page.cells)
 
 
-def clusters_of(blocks: Sequence[Block], page: Page) -> list[Cluster]:
+def clusters_of(blocks: Sequence[Block], page: Page, turn: int) -> list[Cluster]:
     """Docling's clusters for the blocks of the upright page, in the order in which the parser met them."""
     ordered = sorted(blocks, key=lambda block: (_order(block), block.box.top, block.box.left))
-    turn = page_turn(page)
     found: list[Cluster] = []
     number = 0
     for block in ordered:

@@ -71,7 +71,7 @@ class BlocksModel(LayoutPostprocessingModel):
         content = upright_content(content_of_named(page, conv_res), turn)
         if turn and all(cell.from_ocr for cell in page.cells):
             content = replace(content, regions=())  # found on a picture that lay on its side
-        clusters = clusters_of(blocks_of(content), page)
+        clusters = clusters_of(blocks_of(content), page, turn)
         self._update_layout_score(conv_res, page, clusters)
         return LayoutPrediction(clusters=clusters)
 

@@ -11,6 +11,7 @@ from ingest_assets.parsing.embedded.markers import bullet_of, enumeration_of, se
 MAX_GAP = 1.0
 MAX_GAP_IN_REGION = 1.4
 MAX_GAP_AFTER_MARKER = 4.0
+LATEST = 40
 _LONGEST_MARKER = 8
 
 
@@ -30,14 +31,17 @@ def rows_of(lines: Sequence[Line]) -> list[list[Line]]:
     """Lines that stand side by side, each row from left to right."""
     rows: list[list[Line]] = []
     for line in sorted(lines, key=lambda line: (line.box.middle_y, line.box.left)):
-        row = next(
-            (row for row in reversed(rows[-3:]) if any(stands_beside(one.box, line.box) for one in row)), None
-        )
+        row = next((row for row in reversed(rows[-3:]) if _is_in_row(line, row)), None)
         if row is None:
             rows.append([line])
         else:
             row.append(line)
     return [sorted(row, key=lambda line: (line.box.left, line.box.right)) for row in rows]
+
+
+def _is_in_row(line: Line, row: Sequence[Line]) -> bool:
+    """Beside one of those that came last: the others are no nearer."""
+    return any(stands_beside(one.box, line.box) for one in row[-LATEST:])
 
 
 def _groups(row: Sequence[Line], regions: Sequence[Region]) -> list[list[Line]]:

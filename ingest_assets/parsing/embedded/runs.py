@@ -5,12 +5,14 @@ from statistics import median
 
 from ingest_assets.parsing.embedded.boxes import Box
 from ingest_assets.parsing.embedded.content import Region
-from ingest_assets.parsing.embedded.lines import Line, stands_beside
+from ingest_assets.parsing.embedded.lines import Line
+from ingest_assets.parsing.embedded.rows import rows_of
 
 MAX_SIZE_CHANGE = 1.12
 EXTRA_GAP = 0.35  # of the text's height: more than this over the usual gap ends a run
 USUAL_GAP = 0.4  # of the text's height, where a page has too few lines to tell
 WIDEST_USUAL_GAP = 2.0
+MIN_SCORE = 0.3  # of a region that has a say
 ALL = 0.9  # share of a line's letters that makes a style its own
 
 _OWN_LABELS = {"title", "figure_caption", "table_caption", "equation", "header", "footer"}
@@ -19,13 +21,19 @@ _OWN_LABELS = {"title", "figure_caption", "table_caption", "equation", "header",
 def runs_of(lines: Sequence[Line], regions: Sequence[Region], rules: Sequence[Box]) -> list[list[Line]]:
     """Every line in exactly one run; runs in the order of their first lines."""
     usual = _usual_gap(lines)
+    page = _Page(lines, regions, rules)
     runs: list[list[Line]] = []
+    near: list[list[Line]] = []  # runs that can still go on
     for line in sorted(lines, key=lambda line: (line.box.top, line.box.left)):
-        above = [run for run in runs if _is_above(run[-1], line, usual)]
-        if len(above) == 1 and _continues(above[0][-1], line, lines, regions, rules):
+        near = [
+            run for run in near if line.box.top - run[-1].box.bottom <= (usual + EXTRA_GAP) * run[-1].size
+        ]
+        above = [run for run in near if _is_above(run[-1], line, usual)]
+        if len(above) == 1 and _continues(above[0][-1], line, page):
             above[0].append(line)
         else:
             runs.append([line])
+            near.append(runs[-1])
     return runs
 
 
@@ -60,15 +68,28 @@ def _same_size(one: Line, other: Line) -> bool:
     return max(one.size, other.size) <= MAX_SIZE_CHANGE * min(one.size, other.size)
 
 
-def _continues(
-    upper: Line, line: Line, lines: Sequence[Line], regions: Sequence[Region], rules: Sequence[Box]
-) -> bool:
+class _Page:
+    """What is asked of a page's lines again and again."""
+
+    def __init__(self, lines: Sequence[Line], regions: Sequence[Region], rules: Sequence[Box]) -> None:
+        own = [region for region in regions if region.score >= MIN_SCORE]
+        self.labels = {id(line): _own_label(line, own) for line in lines}
+        self.rules = [rule for rule in rules if rule.width > rule.height]
+        self._rows = rows_of(lines)
+        self._row_of = {id(line): at for at, row in enumerate(self._rows) for line in row}
+
+    def beside(self, line: Line) -> list[Line]:
+        """The lines that stand at the same height."""
+        return [other for other in self._rows[self._row_of[id(line)]] if other is not line]
+
+
+def _continues(upper: Line, line: Line, page: _Page) -> bool:
     return (
         _same_size(upper, line)
         and not _changes_style(upper, line)
-        and (_is_one_heading(upper, line) or _own_label(upper, regions) == _own_label(line, regions))
-        and not any(_separates(rule, upper, line) for rule in rules)
-        and not _opens_columns(upper, line, lines)
+        and (_is_one_heading(upper, line) or page.labels[id(upper)] == page.labels[id(line)])
+        and not any(_separates(rule, upper, line) for rule in page.rules)
+        and not any(_overlaps(upper, other) for other in page.beside(line))  # one of several columns
     )
 
 
@@ -100,9 +121,3 @@ def _own_label(line: Line, regions: Sequence[Region]) -> str:
 def _separates(rule: Box, upper: Line, line: Line) -> bool:
     between = upper.box.middle_y < rule.middle_y < line.box.middle_y
     return between and rule.shared_width(line.box) > 0.7 * line.box.width
-
-
-def _opens_columns(upper: Line, line: Line, lines: Sequence[Line]) -> bool:
-    """The line is one of several that stand side by side below a wide one."""
-    beside = [other for other in lines if other is not line and stands_beside(other.box, line.box)]
-    return any(_overlaps(upper, other) for other in beside)

@@ -16,11 +16,11 @@ TO_UPRIGHT = {90: -90, 180: 180, 270: 90}  # what Pillow must turn a picture by 
 MIN_SHARE = 0.6  # of a page's letters, for the page to be turned as they are
 
 
-def main_turn(pieces: Iterable[Word]) -> int:
-    """The turn that most letters of a page have; 0 where they do not agree."""
+def main_turn(pieces: Iterable[tuple[int, str]]) -> int:
+    """The turn that most letters of a page have, given turns and texts; 0 where they do not agree."""
     letters: Counter[int] = Counter()
-    for piece in pieces:
-        letters[piece.turn] += len(piece.text.strip())
+    for turn, text in pieces:
+        letters[turn] += len(text)
     turn, count = max(letters.items(), key=lambda item: item[1], default=(0, 0))
     return turn if count >= MIN_SHARE * letters.total() else 0
 

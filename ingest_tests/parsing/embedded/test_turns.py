@@ -10,9 +10,8 @@ from ingest_tests.parsing.embedded.making import word
 
 def test_most_letters_decide_how_a_page_is_turned() -> None:
     """One word on its side turns nothing."""
-    along, aside = word(0, 0, 50, "ten letters"), replace(word(0, 0, 10, "side"), turn=90)
-    assert main_turn([along, along, aside]) == 0
-    assert main_turn([aside]) == 90
+    assert main_turn([(0, "ten letters"), (0, "ten letters"), (90, "side")]) == 0
+    assert main_turn([(90, "side")]) == 90
     assert main_turn([]) == 0
 
 
