@@ -33,7 +33,7 @@ def _backends() -> Mapping[str, Callable[[], ExecutionBackend]]:
     """Ray last: a process keeps its connection to the cluster."""
     found: dict[str, Callable[[], ExecutionBackend]] = {
         "threads": lambda: ThreadBackend(WORKERS),
-        "processes": lambda: ProcessBackend(WORKERS),
+        "processes": lambda: ProcessBackend(WORKERS, max_mebibytes=4096),  # watched, as in a run
     }
     return found | ({"Ray actors": _on_ray} if importlib.util.find_spec("ray") else {})
 
