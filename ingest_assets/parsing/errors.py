@@ -46,7 +46,7 @@ class UnsupportedDocument(ParseError):
 
 
 class InvalidPdf(ParseError):
-    """The file is called a PDF and is none: it does not begin like one. With a PDF's header, it is corrupt."""
+    """The file is called a PDF and does not begin like one. With a PDF's header, it is corrupt."""
 
     code = "E_SECURITY_INVALID_PDF"
 
