@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ingest_assets.parsing.embedded.boxes import Box, around
-from ingest_assets.parsing.embedded.code import joined_code
+from ingest_assets.parsing.embedded.code import is_code, joined_code
 from ingest_assets.parsing.embedded.content import PageContent, Region
 from ingest_assets.parsing.embedded.contents import contents_of
 from ingest_assets.parsing.embedded.formulas import completed, gathered, is_formula, is_prose
@@ -17,7 +17,6 @@ from ingest_assets.parsing.embedded.runs import runs_of
 from ingest_assets.parsing.embedded.zones import Zone, zones_of
 
 MIN_SHARE = 0.5  # of a block, inside a region, for the region to say something about it
-MONO = 0.8
 MAX_FORMULA_LINES = 12
 
 
@@ -91,7 +90,7 @@ def _turned_blocks(content: PageContent, zones: Sequence[Zone]) -> list[Block]:
 
 
 def _text_blocks(runs: Sequence[Sequence[Line]], regions: Sequence[Region]) -> list[Block]:
-    code = [run for run in runs if all(line.style.mono >= MONO for line in run)]
+    code = [run for run in runs if is_code(run)]
     parts = [tuple(part) for run in runs if run not in code for part in paragraphs_of(run)]
     formulas = [part for part in parts if _is_formula(part, regions)]
     others = [part for part in parts if part not in formulas]

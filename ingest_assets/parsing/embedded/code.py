@@ -1,11 +1,23 @@
 """Program text: blocks in monospaced type, with their line breaks and indentation."""
 
+import re
 from collections.abc import Sequence
 
 from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.lines import Line
 
+MONO = 0.8  # share of a line's letters
 MAX_GAP = 3.0  # of the text's height: an empty line does not end a program
+
+
+_ADDRESS = re.compile(r"\W*\w?\W*(?:\w+://\S+|www\.\S+|\S+@\S+)")
+
+
+def is_code(run: Sequence[Line]) -> bool:
+    """Lines all in monospaced type, unless they are only an address."""
+    if any(line.style.mono < MONO for line in run):
+        return False
+    return not all(_ADDRESS.fullmatch(line.text.strip()) for line in run)
 
 
 def joined_code(runs: Sequence[Sequence[Line]]) -> list[list[Line]]:

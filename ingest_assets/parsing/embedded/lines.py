@@ -12,6 +12,7 @@ from ingest_assets.parsing.embedded.fonts import font_style
 from ingest_assets.parsing.embedded.markers import BULLET
 
 MIN_ROW_SHARE = 0.6  # of the lower piece's height, for two pieces to stand on one line
+SAME_SIZE = 0.15  # share by which heights of one font's words may differ
 MIN_SPACE = 0.1  # of the text's height; a smaller gap separates no words
 
 
@@ -56,7 +57,8 @@ def styled_line(piece: Word, words: Sequence[Word], order: int) -> Line:
     inner = sorted(words, key=lambda word: word.box.left) or [piece]
     text = _with_plain_bullet(piece.text, inner[0])
     font, size = _main_font(inner)
-    main = [word.box for word in inner if word.font == font and abs(word.box.height - size) < 0.5]
+    own = [word.box for word in inner if word.font == font]
+    main = [box for box in own if abs(box.height - size) < SAME_SIZE * size]
     upright = around(main or [piece.box])
     return Line(
         box=Box(piece.box.left, upright.top, piece.box.right, upright.bottom),
@@ -85,11 +87,13 @@ def _guess(piece: Word) -> float:
 
 
 def _main_font(words: Sequence[Word]) -> tuple[str, float]:
-    """The font, and its height, that most letters have; the first of those that have equally many."""
-    letters: Counter[tuple[str, float]] = Counter()
+    """The font that most letters have, the first of those that have equally many; and their usual height."""
+    letters: Counter[str] = Counter()
     for word in words:
-        letters[word.font, round(word.box.height, 1)] += len(word.text)
-    return max(letters, key=lambda key: letters[key])
+        letters[word.font] += len(word.text)
+    font = max(letters, key=lambda key: letters[key])
+    heights = sorted(word.box.height for word in words if word.font == font for _ in word.text)
+    return font, heights[len(heights) // 2] if heights else words[0].box.height
 
 
 def _style(words: Sequence[Word]) -> Style:

@@ -9,6 +9,7 @@ from ingest_assets.parsing.embedded.lines import Line
 from ingest_assets.parsing.embedded.rows import rows_of
 
 MAX_SIZE_CHANGE = 1.12
+MAX_MONO_CHANGE = 1.35
 EXTRA_GAP = 0.35  # of the text's height: more than this over the usual gap ends a run
 USUAL_GAP = 0.4  # of the text's height, where a page has too few lines to tell
 WIDEST_USUAL_GAP = 2.0
@@ -65,7 +66,10 @@ def _overlaps(one: Line, other: Line) -> bool:
 
 
 def _same_size(one: Line, other: Line) -> bool:
-    return max(one.size, other.size) <= MAX_SIZE_CHANGE * min(one.size, other.size)
+    """Monospaced type is drawn smaller than the text it stands in."""
+    has_names = max(one.style.mono, other.style.mono) > 0.4 and not _shifts(one, other)
+    limit = MAX_MONO_CHANGE if has_names else MAX_SIZE_CHANGE
+    return max(one.size, other.size) <= limit * min(one.size, other.size)
 
 
 class _Page:

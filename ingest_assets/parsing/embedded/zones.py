@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.content import PageContent, Region
+from ingest_assets.parsing.embedded.drawn import drawn_tables
 from ingest_assets.parsing.embedded.lines import stands_beside
 from ingest_assets.parsing.embedded.rules import Rule, horizontal
 
@@ -16,6 +17,7 @@ ACROSS = 0.8  # share of a table's width that a line goes along
 MIN_BITMAP = 0.3  # share of a picture that a bitmap in it covers
 LONG_LINE = 5  # words
 MIN_COVERED = 0.2  # share of framed text's area that its long lines cover
+DRAWN_SCORE = 0.5  # how certain a table is that only its lines tell of
 MIN_RULES = 3  # lines across a picture of text, for it to be a table
 
 
@@ -32,8 +34,10 @@ def zones_of(content: PageContent) -> list[Zone]:
     """Tables and pictures that do not overlap, most certain first."""
     page = Box(0, 0, content.width, content.height)
     found: list[Zone] = []
-    for region in sorted(content.regions, key=lambda region: -region.score):
-        zone = _zone(region, content, page)
+    surest_first = sorted(content.regions, key=lambda region: -region.score)
+    seen = [_zone(region, content, page) for region in surest_first]
+    drawn = [Zone("table", DRAWN_SCORE, box) for box in drawn_tables(content)]
+    for zone in (*seen, *drawn):
         if zone and not any(_overlap(zone.box, other.box) > MIN_SHARED for other in found):
             found.append(zone)
     return found
