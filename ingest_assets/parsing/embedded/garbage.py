@@ -9,7 +9,9 @@ MIN_VOWELS = 0.15  # share of vowels among Latin letters; below it, no language 
 ENOUGH_LETTERS = 200
 _BAD_CATEGORIES = {"Cc", "Cn", "Co", "Cs"}
 _UNNAMED = re.compile(r"GLYPH<[^>]*>|\(cid:\d+\)|/[gG]\d+|\ba\d{2,3}(?=\W|a\d|$)")
-_VOWELS = set("aeiouyAEIOUYäöüåæøéèêëíìîïóòôõúùûáàâãıęąů")
+_UNUSUAL = re.compile(r"[^\x21-\x7e\u00a1-\u02ff]")  # all but the letters and signs of western languages
+_LATIN = re.compile(r"[A-Za-z]")
+_VOWELS = "aeiouyAEIOUY"
 
 
 def is_garbled(texts: Iterable[str]) -> bool:
@@ -18,19 +20,17 @@ def is_garbled(texts: Iterable[str]) -> bool:
     if not text:
         return False
     named, unnamed = _UNNAMED.subn("", text)
-    bad = unnamed + sum(_is_bad(letter) for letter in named)
+    bad = unnamed + sum(map(_is_bad, _UNUSUAL.findall(named)))
     return bad > MAX_BAD * (len(named) + unnamed) or _has_no_vowels(named)
 
 
 def _is_bad(letter: str) -> bool:
-    if letter.isascii():
-        return not letter.isprintable()
     is_dingbat = "\u2700" <= letter <= "\u27bf"
     return letter == "\ufffd" or is_dingbat or unicodedata.category(letter) in _BAD_CATEGORIES
 
 
 def _has_no_vowels(text: str) -> bool:
-    letters = [letter for letter in text if letter.isascii() and letter.isalpha()]
+    letters = _LATIN.findall(text)
     if len(letters) < ENOUGH_LETTERS or len(letters) < len(text) / 3:
         return False
-    return sum(letter in _VOWELS for letter in letters) < MIN_VOWELS * len(letters)
+    return sum(map(letters.count, _VOWELS)) < MIN_VOWELS * len(letters)

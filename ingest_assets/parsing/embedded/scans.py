@@ -10,13 +10,16 @@ MIN_BITMAP_SHARE = 0.5
 def needs_ocr(page: Any) -> bool:
     """No usable text layer, or a bitmap over half of the page (a scan) that no text stands on."""
     backend = page._backend
-    words = [cell.rect.to_bounding_box() for cell in backend.get_text_cells() if cell.text.strip()]
+    cells = [cell for cell in backend.get_text_cells() if cell.text.strip()]
     bitmaps = list(backend.get_bitmap_rects())
-    if not words:
+    if not cells:
         return bool(bitmaps) or bool(backend.get_connected_shape_bounding_boxes())
+    if has_garbled_text(page):
+        return True
     area = page.size.width * page.size.height
     scans = [box for box in bitmaps if box.area() > MIN_BITMAP_SHARE * area]
-    return has_garbled_text(page) or any(not any(_stands_on(word, scan) for word in words) for scan in scans)
+    words = [cell.rect.to_bounding_box() for cell in cells] if scans else []
+    return any(not any(_stands_on(word, scan) for word in words) for scan in scans)
 
 
 def has_garbled_text(page: Any) -> bool:
