@@ -30,8 +30,10 @@ def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) 
     from ingest_assets.parsing.writing import doctags_of
 
     _tidy(document, name)
+    doctags = doctags_of(document)  # as Docling has it
+    _keep_formulas(document)
     return ParsedDocument(
-        doctags=doctags_of(document),
+        doctags=doctags,
         document=document_json(document),
         parser=parser,
         pages=len(document.pages),
@@ -89,6 +91,10 @@ def _tidy(document: Any, name: str) -> None:
         document.origin.uri = None
     for item in (*document.pages.values(), *document.pictures, *document.tables):
         item.image = None
+
+
+def _keep_formulas(document: Any) -> None:
+    """What no model has decoded to LaTeX must not be lost to search."""
     for item in document.texts:
         if item.label.value == "formula" and not item.text:
-            item.text = item.orig  # not decoded to LaTeX, but not lost to search either
+            item.text = item.orig

@@ -46,6 +46,8 @@ class EmbeddedPdfPipeline(StandardPdfPipeline):
         for item in result.document.texts:
             if isinstance(item, CodeItem):
                 item.captions = []  # it stays below the code; export_to_doctags stumbles over a caption
+            if item.label == DocItemLabel.FORMULA and not item.text:
+                item.text = item.orig  # nobody decodes it here; its signs are better than nothing
         return result
 
 
