@@ -18,7 +18,6 @@ from docling.models.postprocessing.reading_order_rb import (
 )
 from docling.models.stages.layout.layout_postprocessing_model import LayoutPostprocessingModel
 from docling.models.stages.page_preprocessing.page_preprocessing_model import PagePreprocessingModel
-from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
 from docling_core.types.doc import CodeItem, DocItemLabel, SectionHeaderItem
 
 from ingest_assets.parsing.embedded.blocks import Block, blocks_of
@@ -26,9 +25,10 @@ from ingest_assets.parsing.embedded.code import code_text
 from ingest_assets.parsing.embedded.document import heading_levels, labelled, orders
 from ingest_assets.parsing.embedded.pages import BlockCluster, clusters_of, content_of_named, page_turn
 from ingest_assets.parsing.embedded.turns import upright_content
+from ingest_assets.parsing.ranged_pipeline import RangedPdfPipeline
 
 
-class EmbeddedPdfPipeline(StandardPdfPipeline):
+class EmbeddedPdfPipeline(RangedPdfPipeline):
     """Docling's own, but for how regions become blocks and what is decided over the whole document."""
 
     def _init_models(self) -> None:

@@ -80,11 +80,12 @@ def _check_models(found: Sequence[FoundModel]) -> None:
 def _standard(ocr: bool, threads: int, models: dict[str, Any], pipeline: Any = None) -> Any:
     from docling.datamodel.accelerator_options import AcceleratorDevice, AcceleratorOptions
     from docling.datamodel.pipeline_options import ThreadedPdfPipelineOptions
-    from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
+
+    from ingest_assets.parsing.ranged_pipeline import RangedPdfPipeline
 
     register_plugin()
     accelerator = AcceleratorOptions(num_threads=threads, device=AcceleratorDevice.CPU)
-    return (pipeline or StandardPdfPipeline)(
+    return (pipeline or RangedPdfPipeline)(
         ThreadedPdfPipelineOptions(
             accelerator_options=accelerator,
             allow_external_plugins=True,

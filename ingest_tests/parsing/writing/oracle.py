@@ -6,6 +6,18 @@ import pytest
 from docling_core.transforms.serializer.doctags import DocTagsDocSerializer
 from docling_core.types.doc import DocItemLabel, DoclingDocument, TextItem
 
+TAGGED = (
+    DocItemLabel.CAPTION,
+    DocItemLabel.CHECKBOX_SELECTED,
+    DocItemLabel.CHECKBOX_UNSELECTED,
+    DocItemLabel.FOOTNOTE,
+    DocItemLabel.HANDWRITTEN_TEXT,
+    DocItemLabel.PAGE_FOOTER,
+    DocItemLabel.PAGE_HEADER,
+    DocItemLabel.PARAGRAPH,
+    DocItemLabel.REFERENCE,
+    DocItemLabel.TEXT,
+)
 UNTAGGED = (
     DocItemLabel.EMPTY_VALUE,
     DocItemLabel.FIELD_HEADING,

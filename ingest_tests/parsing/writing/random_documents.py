@@ -13,6 +13,7 @@ from docling_core.types.doc import (
     Formatting,
     GroupLabel,
     ListGroup,
+    ListItem,
     NodeItem,
     PictureClassificationLabel,
     ProvenanceItem,
@@ -33,19 +34,9 @@ from docling_core.types.doc.items.picture.meta import (
 from docling_core.types.doc.labels import CodeLanguageLabel
 from hypothesis import strategies as st
 
+from ingest_tests.parsing.writing.oracle import TAGGED
+
 PAGE_BREAK = "#_#_DOCLING_DOC_PAGE_BREAK_1_2_#_#"
-TAGGED = (
-    DocItemLabel.CAPTION,
-    DocItemLabel.CHECKBOX_SELECTED,
-    DocItemLabel.CHECKBOX_UNSELECTED,
-    DocItemLabel.FOOTNOTE,
-    DocItemLabel.HANDWRITTEN_TEXT,
-    DocItemLabel.PAGE_FOOTER,
-    DocItemLabel.PAGE_HEADER,
-    DocItemLabel.PARAGRAPH,
-    DocItemLabel.REFERENCE,
-    DocItemLabel.TEXT,
-)
 GROUPS = (GroupLabel.UNSPECIFIED, GroupLabel.SECTION, GroupLabel.SLIDE, GroupLabel.PICTURE_AREA)
 # Docling knows no token for some of its own labels
 CLASSES = (
@@ -88,6 +79,7 @@ class _Builder:
         self._makers = (
             *(self._text, self._heading, self._list, self._inline, self._group, self._table),
             *(self._picture, self._code, self._formula, self._stray_item, self._wrapped),
+            *((self._misplaced_item,) if rare else ()),
         )
 
     def children(self, parent: NodeItem, deep: int, at_least: int = 0) -> None:
@@ -182,6 +174,16 @@ class _Builder:
         item = self.document.add_list_item(self._words(), parent=owner, prov=self._place())
         return item.parent.resolve(self.document)
 
+    def _misplaced_item(self, parent: NodeItem, deep: int) -> NodeItem:
+        """The same as older documents have it: Docling puts it into a list before it writes."""
+        if isinstance(parent, TableItem):  # it would no longer be the cell's own
+            return self._text(parent, deep)
+        words, name = self._words(), f"#/texts/{len(self.document.texts)}"
+        item = ListItem(text=words, orig=words, self_ref=name, parent=parent.get_ref())
+        self.document.texts.append(item)
+        parent.children.append(item.get_ref())
+        return item
+
     def _inline(self, parent: NodeItem, deep: int) -> NodeItem:
         group = self.document.add_inline_group(parent=parent, content_layer=self._of(LAYERS))
         for _ in range(self._number(0, 3)):
@@ -235,9 +237,9 @@ class _Builder:
                 refs.append(self._attached(item, label, deep).get_ref())
 
     def _attached(self, item: NodeItem, label: DocItemLabel, deep: int) -> NodeItem:
-        earlier = [text for text in self.document.texts if not self._is_above(text, item)]
-        if self._seldom() and earlier:
-            return self._draw(st.sampled_from(earlier))
+        earlier = tuple(text for text in self.document.texts if not self._is_above(text, item))
+        if earlier and self._seldom():
+            return self._of(earlier)
         owner = self.document.body if self._seldom() else item
         text = self.document.add_text(label, self._words(), **self._styled(owner))
         if self._seldom():

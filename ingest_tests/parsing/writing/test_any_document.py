@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from ingest_assets.parsing.writing import doctags_of
 from ingest_assets.parsing.writing.flow import as_flow
-from ingest_tests.parsing.writing.oracle import UNTAGGED, as_docling_writes, relabelled
-from ingest_tests.parsing.writing.random_documents import TAGGED, documents
+from ingest_tests.parsing.writing.oracle import TAGGED, UNTAGGED, as_docling_writes, relabelled
+from ingest_tests.parsing.writing.random_documents import documents
 
 # boxes that reach over the edge of their page are drawn on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:.*outside page bounds")
