@@ -39,7 +39,7 @@ def read_ahead(
         for item in suspects:
             PageStore(item).clear()
     documents = len({item.fingerprint for item in ranges})
-    say(f"{recipe.name}: {len(ranges)} ranges of pages of {documents} long documents are read first.")
+    say(f"{recipe.name}: long documents first: {documents}, in {len(ranges)} ranges of pages.")
     _run(f"{recipe.name} pages", RangeReader(recipe), ranges, options, backend, QuietHooks(), progress)
 
 

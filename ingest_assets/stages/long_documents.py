@@ -17,13 +17,15 @@ from ingest_assets.stages.stage import ADOPTS
 
 _RANGE = "range"
 _MOST_OF_A_SHARE = 0.5
+_SMALL = 64 * 1024  # bytes: too few for enough pages to share
 
 
 def long_suspects(items: Sequence[WorkItem], workers: int) -> list[WorkItem]:
     """PDFs so large that one of them may be most of what a worker gets to do; at most two per worker."""
     pdfs = [item for item in items if item.meta["mime"] == PDF and ADOPTS not in item.meta]
     share = sum(item.cost_hint for item in pdfs) / workers
-    return [item for item in pdfs if item.cost_hint > _MOST_OF_A_SHARE * share] if workers > 1 else []
+    least = max(_SMALL, _MOST_OF_A_SHARE * share)
+    return [item for item in pdfs if item.cost_hint > least] if workers > 1 else []
 
 
 def range_items(counted: Mapping[str, int], items: Sequence[WorkItem], workers: int) -> list[WorkItem]:

@@ -32,6 +32,12 @@ LOADED_BY_DOCLING = {
     "parsing/embedded/pages.py",
     "parsing/embedded/pipeline.py",
     "parsing/embedded/ocr.py",
+    "parsing/ranged_pipeline.py",
+    "parsing/writing/__init__.py",
+    "parsing/writing/cells.py",
+    "parsing/writing/flow.py",
+    "parsing/writing/tree.py",
+    "parsing/writing/writer.py",
 }
 
 ALLOWED = {
