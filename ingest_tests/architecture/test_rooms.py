@@ -29,6 +29,7 @@ MIDDLE = {"runner", "stages", "parsing", "embedders", "backends", "storage", "in
 # Modules that only a heavy library itself loads, named by what loads them.
 LOADED_BY_DOCLING = {
     "parsing/plugin.py",
+    "parsing/embedded/own_models.py",
     "parsing/embedded/pages.py",
     "parsing/embedded/pipeline.py",
     "parsing/embedded/ocr.py",

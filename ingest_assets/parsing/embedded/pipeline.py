@@ -23,6 +23,7 @@ from docling_core.types.doc import CodeItem, DocItemLabel, SectionHeaderItem
 from ingest_assets.parsing.embedded.blocks import Block, blocks_of
 from ingest_assets.parsing.embedded.code import code_text
 from ingest_assets.parsing.embedded.document import heading_levels, labelled, orders
+from ingest_assets.parsing.embedded.own_models import only_own_models
 from ingest_assets.parsing.embedded.pages import BlockCluster, clusters_of, content_of_named, page_turn
 from ingest_assets.parsing.embedded.turns import upright_content
 from ingest_assets.parsing.ranged_pipeline import RangedPdfPipeline
@@ -32,7 +33,8 @@ class EmbeddedPdfPipeline(RangedPdfPipeline):
     """Docling's own, but for how regions become blocks and what is decided over the whole document."""
 
     def _init_models(self) -> None:
-        super()._init_models()
+        with only_own_models():
+            super()._init_models()
         self.preprocessing_model = TextOnly(options=self.preprocessing_model.options)
         self.layout_postprocessing_model = BlocksModel(options=LayoutPostprocessorOptions())
         self.reading_order_model.ro_model = GivenOrder()

@@ -41,6 +41,7 @@ def open_docling(ocr: bool, found: Sequence[FoundModel]) -> Any:
 
     _check_models(found)
     silence_table_model()
+    register_plugin()  # its OCR
     # compiled models differ from host to host, and need a compiler
     engine = TransformersObjectDetectionEngineOptions(compile_model=False)
     models = {
@@ -83,7 +84,6 @@ def _standard(ocr: bool, threads: int, models: dict[str, Any], pipeline: Any = N
 
     from ingest_assets.parsing.ranged_pipeline import RangedPdfPipeline
 
-    register_plugin()
     accelerator = AcceleratorOptions(num_threads=threads, device=AcceleratorDevice.CPU)
     return (pipeline or RangedPdfPipeline)(
         ThreadedPdfPipelineOptions(
