@@ -24,6 +24,14 @@ def documents_of(kinds: Sequence[str], size: Size, folder: Path) -> list[Path]:
     return made
 
 
+def long_document(folder: Path, pages: int) -> Path:
+    """A PDF of so many pages, and large enough to be taken for a long one."""
+    path = folder / "long.pdf"
+    _pdf(path, 1, pages)
+    path.write_bytes(path.read_bytes() + b"\n%" + b"x" * 100_000)
+    return path
+
+
 def _markdown(path: Path, seed: int, sections: int) -> None:
     path.write_text("\n\n".join(_markdown_section(seed, at) for at in range(sections)), encoding="utf-8")
 

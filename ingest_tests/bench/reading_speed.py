@@ -10,23 +10,26 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ingest_assets.backends import ProcessBackend
+from ingest_assets.defs.reading_ahead import read_ahead
 from ingest_assets.model.items import Plan, WorkItem
 from ingest_assets.model.options import ParsingOptions, StageOptions
 from ingest_assets.parsing.media import media_type
-from ingest_assets.runner import run_stage
+from ingest_assets.runner import NoProgress, run_stage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.worker import StageWorker
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
-from ingest_tests.bench.documents import documents_of
+from ingest_tests.bench.documents import documents_of, long_document
 from ingest_tests.bench.figures import Figure, Size
 
 CORES = 2
 ROUNDS = 3
+LONG_PAGES = 48
 FAMILIES = {"html": 1.7, "docx": 1.7, "md": 1.7, "pdf": 1.4}
 _BATCH = "bench"
 
@@ -40,7 +43,26 @@ def measure(size: Size) -> list[Figure]:
         for kind, wanted in FAMILIES.items():
             paths = _readable(documents_of([kind], size, Path(folder)), docling)
             figures += _compared(kind, wanted, paths, Path(folder) / "home", docling, backend)
+        figures += _shared(long_document(Path(folder), size.of(LONG_PAGES)), Path(folder) / "home", backend)
     return figures
+
+
+def _shared(path: Path, home: Path, backend: Any) -> Iterator[Figure]:
+    """One long document: read by one worker, and by both in ranges of pages."""
+    stage, options = DoctagsStage(), StageOptions()
+    item = _item(path)
+    item = replace(item, output_paths=(str(Parts(Layout(home), stage.spec, _BATCH).path(item.item_id)),))
+    alone_s = _seconds(lambda: _stage([item], home, backend))
+    (alone,) = _staged([item], home)
+
+    def both() -> None:
+        read_ahead(stage, [item], options, backend, NoProgress(), lambda line: None)
+        _stage([item], home, backend)
+
+    both_s = _seconds(both)
+    (shared,) = _staged([item], home)
+    yield Figure("long pdf: ratio of one worker to both", alone_s / both_s, "times", ">=", 1.2)
+    yield Figure("long pdf: documents with other doctags", shared != alone, "docs", "=", 0)
 
 
 def _compared(
