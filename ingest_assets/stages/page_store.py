@@ -41,5 +41,5 @@ class PageStore:
 
 def store_range(path: Path, pages: ReadPages) -> None:
     """Persist a range at once and whole."""
-    with replacing(path) as scratch:
+    with replacing(path, waits=False) as scratch:
         scratch.write_bytes(pages.packed())

@@ -10,10 +10,12 @@ from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import replacing
 
 
-def write_parquet(path: Path, spec: TableSpec, tables: Iterable[pa.Table], footer: Mapping[str, str]) -> int:
+def write_parquet(
+    path: Path, spec: TableSpec, tables: Iterable[pa.Table], footer: Mapping[str, str], *, waits: bool = True
+) -> int:
     """Write rows atomically and give their number. Row groups depend on the rows, not on how they came."""
     written = 0
-    with replacing(path) as scratch, _writer(scratch, spec) as writer:
+    with replacing(path, waits=waits) as scratch, _writer(scratch, spec) as writer:
         for group in _regroup(tables, spec):
             writer.write_table(group, row_group_size=spec.rows_per_group)
             written += group.num_rows

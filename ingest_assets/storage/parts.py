@@ -24,10 +24,10 @@ class Parts:
         self._folder = layout.parts(spec.asset, batch)
 
     def write(self, item_id: str, fingerprint: str, rows: pa.Table) -> Path:
-        """Persist one item's rows atomically."""
+        """Persist one item's rows atomically. The disk may take its time: the next item need not wait."""
         path = self.path(item_id)
         footer = Footer("", "", {item_id: Record(fingerprint, rows.num_rows)})
-        write_parquet(path, self._spec, [rows], footer.as_metadata())
+        write_parquet(path, self._spec, [rows], footer.as_metadata(), waits=False)
         return path
 
     def path(self, item_id: str) -> Path:
