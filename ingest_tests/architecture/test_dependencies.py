@@ -73,7 +73,9 @@ def test_nothing_is_asked_for_in_vain() -> None:
     assert _declared()[0] - used - LOADED_BY_NAME - COMMANDS == set()
 
 
-@pytest.mark.parametrize("name", ["odfdo", "mailparser", "oxmsg", "defusedxml", "pylatexenc", "marko", "lxml"])
+@pytest.mark.parametrize(
+    "name", ["odfdo", "mailparser", "oxmsg", "defusedxml", "pylatexenc", "marko", "lxml"]
+)
 def test_what_docling_reads_smaller_formats_with_is_there(name: str) -> None:
     """Docling asks for some of them only in its extras, and then cannot read those formats."""
     assert packages_distributions().get(name)
