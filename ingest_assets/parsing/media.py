@@ -15,6 +15,7 @@ _ODF = "application/vnd.oasis.opendocument."
 JATS = "application/jats+xml"
 XML = "application/xml"
 SVG = "image/svg+xml"
+OUTLOOK = "application/vnd.ms-outlook"
 XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
 MAX_ZERO_SHARE = 0.01
@@ -35,10 +36,14 @@ DOCLING_FORMATS: dict[str, str] = {
     "text/x-tex": "latex",
     "application/epub+zip": "epub",
     "message/rfc822": "email",
+    OUTLOOK: "email",
     JATS: "xml_jats",
     _ODF + "text": "odt",
     _ODF + "spreadsheet": "ods",
     _ODF + "presentation": "odp",
+    _ODF + "text-template": "odt",
+    _ODF + "spreadsheet-template": "ods",
+    _ODF + "presentation-template": "odp",
     "image/png": "image",
     "image/jpeg": "image",
     "image/tiff": "image",
@@ -74,7 +79,7 @@ _SUFFIXES: dict[str, str] = {
         "application/msword": "doc dot",
         "application/vnd.ms-excel": "xls xlt",
         "application/vnd.ms-powerpoint": "ppt pot pps",
-        "application/vnd.ms-outlook": "msg",
+        OUTLOOK: "msg",
         "application/rtf": "rtf",
         "application/zip": "zip",
         "image/png": "png",
@@ -131,10 +136,14 @@ _OLE_TYPES = {
     "application/msword",
     "application/vnd.ms-excel",
     "application/vnd.ms-powerpoint",
-    "application/vnd.ms-outlook",
+    OUTLOOK,
 }
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _TEXT_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_LATEX = re.compile(rb"\A(?:\s|%[^\n]*\n)*\\document(?:class|style)\b")
+_MAIL_HEADER = re.compile(rb"[!-9;-~]+:[ \t]")
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_MAIL_SIGNS = (b"\nfrom:", b"\nreceived:", b"\nmime-version:", b"\nmessage-id:", b"\nreturn-path:")
 _XML_PROLOG = re.compile(rb"\A(?:\s|<\?xml[^>]*\?>|<!--.*?-->)*", re.DOTALL)
 
 
@@ -156,7 +165,7 @@ def _by_bytes(head: bytes, by_name: str | None) -> str | None:
     if head[:2] == b"BM" and head[6:10] == b"\x00\x00\x00\x00":
         return "image/bmp"
     known = next((mime for magic, mime in _MAGIC if head.startswith(magic)), None)
-    return known or _binary_type(head) or _markup_type(head, by_name)
+    return known or _binary_type(head) or _markup_type(head, by_name) or _text_type(head, by_name)
 
 
 def _binary_type(head: bytes) -> str | None:
@@ -200,6 +209,17 @@ def _markup_type(head: bytes, by_name: str | None) -> str | None:
     if body.startswith((b"<!doctype svg", b"<svg")):
         return SVG
     return XML if by_name is None and text.lstrip().startswith(b"<?xml") else None
+
+
+def _text_type(head: bytes, by_name: str | None) -> str | None:
+    """Papers and e-mails show what they are, where the name says no more than that it is text."""
+    if by_name not in (None, "text/plain"):
+        return None
+    if _LATEX.match(head):
+        return "text/x-tex"
+    headers = b"\n" + _BLANK_LINE.split(head, maxsplit=1)[0].lower()
+    is_mail = _MAIL_HEADER.match(head) and sum(sign in headers for sign in _MAIL_SIGNS) >= 2
+    return "message/rfc822" if is_mail else None
 
 
 def _by_name(name: str, by_name: str | None, head: bytes) -> str:

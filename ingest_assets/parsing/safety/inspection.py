@@ -7,7 +7,6 @@ from ingest_assets.parsing import media
 from ingest_assets.parsing.errors import (
     DocumentTooLarge,
     EmptyDocument,
-    PasswordNeeded,
     UnsupportedDocument,
 )
 from ingest_assets.parsing.safety.archives import check_archive
@@ -15,13 +14,14 @@ from ingest_assets.parsing.safety.bombs import MEBIBYTE
 from ingest_assets.parsing.safety.entities import check_entities
 from ingest_assets.parsing.safety.images import check_image
 from ingest_assets.parsing.safety.nesting import refuse_deep_quotes
+from ingest_assets.parsing.safety.ole import check_outlook, ole_type
 from ingest_assets.parsing.safety.pages import check_web_page
 from ingest_assets.parsing.safety.pdf import check_pdf
+from ingest_assets.parsing.safety.templates import as_document
 from ingest_assets.parsing.safety.texts import decode_text
 
 _ARCHIVES = ("docx", "pptx", "xlsx", "odt", "ods", "odp", "epub")
 _TEXTS = ("md", "csv", "asciidoc", "vtt", "latex")
-_OLE_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _JATS = (b"JATS-journalpublishing", b"JATS-archive")
 
 
@@ -31,7 +31,6 @@ _ADVICE = {
     "application/vnd.ms-excel": "save it as XLSX or CSV",
     media.XLSB: "save it as XLSX or CSV",
     "application/vnd.ms-powerpoint": "save it as PPTX or PDF",
-    "application/vnd.ms-outlook": "save it as EML",
     "application/zip": "unpack it",
     "application/gzip": "unpack it",
     "application/x-tar": "unpack it",
@@ -64,11 +63,10 @@ def check_size(size_bytes: int, options: ParsingOptions) -> None:
 
 def docling_format(mime: str, content: bytes, options: ParsingOptions) -> str:
     """Docling's name for this media type; what it cannot read is refused with its reason."""
+    mime = ole_type(content, mime)
     kind = media.DOCLING_FORMATS.get(mime)
     if kind is not None:
         return kind
-    if mime == media.OLE and _OLE_ENCRYPTED in content:
-        raise PasswordNeeded("The Office file is encrypted; save a copy without a password.")
     if mime.endswith("xml"):
         check_entities("The XML", content, options)  # a bomb is called one, whatever it says it is
     what = "Files of no kind known here" if mime == media.UNKNOWN else f"Files of type {mime}"
@@ -83,8 +81,11 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
         return Inspected(content, check_pdf(content, options))
     if kind == "image":
         check_image(content, options)
+    elif kind == "email":
+        check_outlook(content, options)
     elif kind in _ARCHIVES:
-        return Inspected(content, check_archive(content, options))
+        warnings = check_archive(content, options)
+        return Inspected(as_document(content), warnings)
     elif kind == "html":
         return Inspected(*check_web_page(content, options))
     elif kind == "xml_jats":

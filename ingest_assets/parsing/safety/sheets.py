@@ -6,7 +6,7 @@ from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.safety.bombs import refuse_bomb
 
 CELL_BYTES = 128  # what an empty cell costs
-_CELL = re.compile(rb"<(?:\w+:)?c\b[^>]*?\br=\"([A-Za-z]{1,3})(\d{1,7})\"")
+_CELL = re.compile(rb"<(?:\w+:)?c\b[^<>]*?\br=\"([A-Za-z]{1,3})(\d{1,7})\"")
 
 
 def check_sheet(content: bytes, options: ParsingOptions) -> None:
