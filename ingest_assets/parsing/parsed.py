@@ -27,6 +27,8 @@ class ParsedDocument:
 
 def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) -> ParsedDocument:
     """The fields of a Docling document; the document itself is tidied in place."""
+    from ingest_assets.parsing.writing import doctags_of
+
     _tidy(document, name)
     return ParsedDocument(
         doctags=doctags_of(document),
@@ -40,27 +42,6 @@ def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) 
         title=title_of(document),
         warnings=warnings,
     )
-
-
-def doctags_of(document: Any) -> str:
-    """The document as DocTags. Form keys and markers have no tag of their own and are written as text."""
-    from docling_core.types.doc import DocItemLabel
-
-    untagged = [at for at, item in enumerate(document.texts) if not _has_tag(item.label)]
-    if untagged:
-        document = document.model_copy(deep=True)
-        for at in untagged:
-            document.texts[at].label = DocItemLabel.TEXT
-    return str(document.export_to_doctags())
-
-
-def _has_tag(label: Any) -> bool:
-    from docling_core.types.doc.tokens import DocumentToken
-
-    try:
-        return bool(DocumentToken.create_token_name_from_doc_item_label(label))
-    except RuntimeError:
-        return False
 
 
 def document_json(document: Any) -> str:
