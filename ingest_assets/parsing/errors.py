@@ -28,7 +28,7 @@ class PasswordNeeded(ParseError):
 
 
 class EmptyDocument(ParseError):
-    """The file holds zero bytes."""
+    """The file holds zero bytes, or is a presentation without a slide."""
 
     code = "E_PARSE_EMPTY"
 

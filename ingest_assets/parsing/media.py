@@ -127,7 +127,8 @@ _BINARY_MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (4, b"ftyp", "video/mp4"),
     (0, b"\x1aE\xdf\xa3", "video/x-matroska"),
 )
-_ZIP_PARTS = ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX))
+IWORK = "application/x-iwork"
+_ZIP_PARTS = ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX), (b"Index/Document.iwa", IWORK))
 _ZIP_TYPES = {
     *(DOCX, PPTX, XLSX, "application/epub+zip"),
     *(_ODF + "text", _ODF + "spreadsheet", _ODF + "presentation"),
@@ -179,7 +180,7 @@ def _zip_type(head: bytes, by_name: str | None) -> str:
     names = _member_names(head)
     if names[:1] == [b"mimetype"]:
         declared = head[38:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
-        if declared in DOCLING_FORMATS:
+        if declared in DOCLING_FORMATS or declared.startswith(_ODF):
             return declared
     if b"xl/workbook.bin" in names:
         return XLSB

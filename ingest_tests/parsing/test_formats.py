@@ -4,8 +4,10 @@ import hashlib
 import json
 import re
 from io import BytesIO
+from typing import Any
 
 import pytest
+from docling_core.types.doc import DoclingDocument
 
 from ingest_assets.parsing import errors
 from ingest_assets.parsing.media import DOCLING_FORMATS, media_type
@@ -152,6 +154,42 @@ def test_each_frame_of_a_scan_is_a_page(read: Read) -> None:
     assert _are_in_order(("Honey", "Swarm", "Queen"), found.doctags)
 
 
+@pytest.mark.parametrize("kind", ["AREA", "RADAR", "DOUGHNUT", "XY_SCATTER", "BUBBLE", "COLUMN_STACKED"])
+def test_a_slide_with_any_kind_of_chart_is_read(read: Read, kind: str) -> None:
+    """DocTags have no name for some kinds, and Docling's export would stop there."""
+    import pptx
+    from pptx.chart.data import BubbleChartData, CategoryChartData, XyChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+
+    chart: Any = {"XY_SCATTER": XyChartData, "BUBBLE": BubbleChartData}.get(kind, CategoryChartData)()
+    if isinstance(chart, CategoryChartData):
+        chart.categories = ["April", "May"]
+        chart.add_series("Swarms", (3, 5))
+    else:
+        chart.add_series("Swarms").add_data_point(*((1, 2, 3)[: 3 if kind == "BUBBLE" else 2]))
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    slide.shapes.title.text = "Bees and trees"
+    slide.shapes.add_chart(XL_CHART_TYPE[kind], 0, 0, 3_000_000, 3_000_000, chart)
+    made = BytesIO()
+    deck.save(made)
+
+    found = read("charts.pptx", made.getvalue())
+
+    assert _are_in_order(("Bees and trees",), found.doctags)
+    assert DoclingDocument.model_validate_json(found.document).export_to_doctags() == found.doctags
+
+
+def test_a_presentation_without_slides_says_so(read: Read) -> None:
+    """It is not damaged."""
+    import pptx
+
+    made = BytesIO()
+    pptx.Presentation().save(made)
+    with pytest.raises(errors.EmptyDocument, match="no slides"):
+        read("deck.pptx", made.getvalue())
+
+
 UNREAD = {
     "old.doc": compound({"WordDocument": b"x" * 99}),
     "old.xls": compound({"Workbook": b"x" * 99}),
@@ -160,6 +198,7 @@ UNREAD = {
     "letter.rtf": b"{\\rtf1\\ansi Bees}",
     "a.zip": archives.archive({"a.txt": "x"}),
     "a.jar": archives.archive({"META-INF/MANIFEST.MF": "x"}),
+    "letter.pages": archives.archive({"Index/Document.iwa": b"x"}),
     "drawing.odg": archives.odf("graphics", "<x/>"),
     "a.xlsb": archives.archive({"[Content_Types].xml": "<Types/>", "xl/workbook.bin": b"x"}),
     "song.wav": b"RIFF\x24\x00\x00\x00WAVEfmt " + bytes(99),

@@ -6,7 +6,7 @@ import zlib
 from io import BytesIO
 
 from ingest_assets.model.options import ParsingOptions
-from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, PasswordNeeded
+from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, EmptyDocument, PasswordNeeded
 from ingest_assets.parsing.safety.bombs import refuse_bomb
 from ingest_assets.parsing.safety.entities import check_entities
 from ingest_assets.parsing.safety.odf_sheets import check_odf_sheets
@@ -14,6 +14,7 @@ from ingest_assets.parsing.safety.sheets import check_sheet
 
 MAX_ARCHIVE_DEPTH = 4
 _HEAD_BYTES = 65536
+_DECK = "ppt/presentation.xml"
 _ENCRYPTED = 0x1
 _MARKUP = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".svg", ".vml")
 _PACKED = (
@@ -30,6 +31,15 @@ _DAMAGED = "The archive that the document is made of is damaged or truncated; ge
 def check_archive(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
     """Refuse too many members, too much in them, archives in archives without end, and what is locked."""
     return _Walk(options).check(content, depth=1)
+
+
+def refuse_no_slides(content: bytes) -> None:
+    """A presentation that nobody has put a slide into is whole, and has nothing to read."""
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        names = archive.namelist()
+        is_empty = _DECK in names and b"sldId " not in archive.read(_DECK)
+    if is_empty and not any(name.startswith("ppt/slides/") for name in names):
+        raise EmptyDocument("The presentation has no slides; add some or remove it.")
 
 
 class _Walk:

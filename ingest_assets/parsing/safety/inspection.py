@@ -9,7 +9,7 @@ from ingest_assets.parsing.errors import (
     EmptyDocument,
     UnsupportedDocument,
 )
-from ingest_assets.parsing.safety.archives import check_archive
+from ingest_assets.parsing.safety.archives import check_archive, refuse_no_slides
 from ingest_assets.parsing.safety.bombs import MEBIBYTE
 from ingest_assets.parsing.safety.entities import check_entities
 from ingest_assets.parsing.safety.images import check_image
@@ -85,6 +85,8 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
         check_outlook(content, options)
     elif kind in _ARCHIVES:
         warnings = check_archive(content, options)
+        if kind == "pptx":
+            refuse_no_slides(content)
         return Inspected(as_document(content), warnings)
     elif kind == "html":
         return Inspected(*check_web_page(content, options))
