@@ -19,6 +19,7 @@ OUTLOOK = "application/vnd.ms-outlook"
 XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
 MAX_ZERO_SHARE = 0.01
+MIN_WIDE_LETTERS = 8  # before a look at text in two-byte letters says anything
 
 # The kinds that can be read, and the name Docling's `InputFormat` has for each.
 DOCLING_FORMATS: dict[str, str] = {
@@ -237,4 +238,14 @@ def _is_text_type(mime: str) -> bool:
 
 def _is_binary(head: bytes) -> bool:
     """Zero bytes are no text; a few may be an accident in one."""
-    return head.count(0) > MAX_ZERO_SHARE * len(head) and not head.startswith(_TEXT_BOMS)
+    has_zeros = head.count(0) > MAX_ZERO_SHARE * len(head)
+    return has_zeros and not head.startswith(_TEXT_BOMS) and not unmarked_encoding(head)
+
+
+def unmarked_encoding(head: bytes) -> str:
+    """UTF-16 without a mark, where nearly every other byte is zero and no other; empty for anything else."""
+    pairs = len(head) // 2
+    zeros = {"utf-16-be": head[: 2 * pairs : 2].count(0), "utf-16-le": head[1 : 2 * pairs : 2].count(0)}
+    fewer, more = sorted(zeros, key=lambda name: zeros[name])
+    is_wide = pairs >= MIN_WIDE_LETTERS and zeros[more] > 0.7 * pairs and zeros[fewer] <= 0.01 * pairs
+    return more if is_wide else ""

@@ -9,7 +9,7 @@ from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, EmptyDocument, PasswordNeeded
 from ingest_assets.parsing.safety.bombs import refuse_bomb
 from ingest_assets.parsing.safety.entities import check_entities
-from ingest_assets.parsing.safety.odf_sheets import check_odf_sheets
+from ingest_assets.parsing.safety.repeats import check_repeats
 from ingest_assets.parsing.safety.sheets import check_sheet
 
 MAX_ARCHIVE_DEPTH = 4
@@ -101,7 +101,7 @@ class _Walk:
                 check_sheet(head, self._options)
             elif member.filename == "content.xml":
                 head += stream.read()
-                check_odf_sheets(head, self._options)
+                check_repeats(head, self._options)
             if _DOCTYPE.search(head) or not _ROOT.search(head):
                 return check_entities("A part of the document", head + stream.read(), self._options)
         return ()

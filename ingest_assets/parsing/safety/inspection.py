@@ -17,6 +17,7 @@ from ingest_assets.parsing.safety.nesting import refuse_deep_quotes
 from ingest_assets.parsing.safety.ole import check_outlook, ole_type
 from ingest_assets.parsing.safety.pages import check_web_page
 from ingest_assets.parsing.safety.pdf import check_pdf
+from ingest_assets.parsing.safety.tables import check_csv
 from ingest_assets.parsing.safety.templates import as_document
 from ingest_assets.parsing.safety.texts import decode_text
 
@@ -84,20 +85,30 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
     elif kind == "email":
         check_outlook(content, options)
     elif kind in _ARCHIVES:
-        warnings = check_archive(content, options)
-        if kind == "pptx":
-            refuse_no_slides(content)
-        return Inspected(as_document(content), warnings)
+        return _inspect_archive(kind, content, options)
     elif kind == "html":
         return Inspected(*check_web_page(content, options))
     elif kind == "xml_jats":
         return Inspected(content, _check_article(content, options))
     elif kind in _TEXTS:
-        decoded = decode_text(content)
-        if kind == "md":
-            refuse_deep_quotes(decoded.text)
-        return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
+        return _inspect_text(kind, content)
     return Inspected(content)
+
+
+def _inspect_archive(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
+    warnings = check_archive(content, options)
+    if kind == "pptx":
+        refuse_no_slides(content)
+    return Inspected(as_document(content), warnings)
+
+
+def _inspect_text(kind: str, content: bytes) -> Inspected:
+    decoded = decode_text(content)
+    if kind == "md":
+        refuse_deep_quotes(decoded.text)
+    elif kind == "csv":
+        check_csv(decoded.text)
+    return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
 
 
 def _check_article(content: bytes, options: ParsingOptions) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""OpenDocument tables, where one cell may stand for a million others."""
+"""OpenDocument, where one cell or one space may stand for a million others."""
 
 import re
 from dataclasses import dataclass
@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.safety.bombs import refuse_bomb
 from ingest_assets.parsing.safety.sheets import CELL_BYTES
+from ingest_assets.parsing.safety.tables import refuse_large_table
 
 _ODF_PART = re.compile(
     rb"<(?:\w+:)?(?:(table)(?=[\s>])|(table-row)\b([^<>]*)|(?:covered-)?table-cell\b([^<>]*?)(/?))>|"
     rb"</(?:\w+:)?table-row>"
 )
 _ROWS = re.compile(rb"\bnumber-rows-repeated=[\"'](\d{1,9})")
+_SPACES = re.compile(rb"<(?:\w+:)?s\s[^<>]*?\bc=[\"'](\d{1,12})")
 _COLUMNS = re.compile(rb"\bnumber-columns-repeated=[\"'](\d{1,9})")
 
 
@@ -40,8 +42,15 @@ class _Grid:
             self.rows, self.columns = self._passed_rows, max(self.columns, self._row_columns)
 
 
-def check_odf_sheets(content: bytes, options: ParsingOptions) -> None:
-    """Refuse tables that go too far out. Empty cells and rows at the ends do not count: nobody keeps them."""
+def check_repeats(content: bytes, options: ParsingOptions) -> None:
+    """Refuse tables that go too far out, and gaps that are too wide."""
+    spaces = sum(int(count) for count in _SPACES.findall(content))
+    refuse_bomb("The text", len(content), spaces, options)
+    _check_tables(content, options)
+
+
+def _check_tables(content: bytes, options: ParsingOptions) -> None:
+    """Empty cells and rows at the ends do not count: nobody keeps them."""
     grid = _Grid()
     for part in _ODF_PART.finditer(content):
         if part[1]:
@@ -57,8 +66,9 @@ def check_odf_sheets(content: bytes, options: ParsingOptions) -> None:
 
 
 def _refuse_cells(grid: _Grid, options: ParsingOptions) -> None:
-    cells = grid.rows * grid.columns * CELL_BYTES
-    refuse_bomb("A table of the document", cells, cells, options)
+    cells = grid.rows * grid.columns
+    refuse_bomb("A table of the document", cells * CELL_BYTES, cells * CELL_BYTES, options)
+    refuse_large_table("A table of the document", cells)
 
 
 def _repeated(pattern: re.Pattern[bytes], attributes: bytes) -> int:
