@@ -73,3 +73,12 @@ def outlook(subject: str, body: str, repeats: int = 1) -> bytes:
     streams = {"__properties_version1.0": properties}
     streams |= {f"__substg1.0_{number:04X}001F": text.encode("utf-16-le") for number, text in texts.items()}
     return compound(streams, repeats)
+
+
+def claiming(size: int) -> bytes:
+    """An e-mail whose body is said to be that long."""
+    content = bytearray(outlook("Bees", "and trees"))
+    name = "__substg1.0_1000001F".encode("utf-16-le")
+    at = content.index(name) + 120
+    content[at : at + 8] = struct.pack("<Q", size)
+    return bytes(content)
