@@ -1,8 +1,11 @@
 """Office files, books and other archives: how much is in them, by their directory, before it is unpacked."""
 
 import re
+import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 
 from ingest_assets.model.options import ParsingOptions
@@ -24,7 +27,7 @@ _PACKED = (
 _ROOT = re.compile(rb"<\x00?[A-Za-z_]")
 _DOCTYPE = re.compile(rb"<\x00?!\x00?D\x00?O\x00?C\x00?T\x00?Y\x00?P\x00?E", re.IGNORECASE)
 _LOCKED_CHAPTER = re.compile(rb"CipherReference[^>]+URI\s*=\s*[\"'][^\"']+\.x?html?[\"']", re.IGNORECASE)
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error)
 _DAMAGED = "The archive that the document is made of is damaged or truncated; get an intact copy."
 
 
@@ -33,11 +36,21 @@ def check_archive(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
     return _Walk(options).check(content, depth=1)
 
 
+@contextmanager
+def damage_named() -> Iterator[None]:
+    """Whatever an archive raises when its bytes are wrong, in our words."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise CorruptDocument(_DAMAGED) from error
+
+
 def refuse_no_slides(content: bytes) -> None:
     """A presentation that nobody has put a slide into is whole, and has nothing to read."""
     with zipfile.ZipFile(BytesIO(content)) as archive:
         names = archive.namelist()
-        is_empty = _DECK in names and b"sldId " not in archive.read(_DECK)
+        deck = archive.read(_DECK) if _DECK in names else b""
+    is_empty = b"presentation>" in deck and b"sldId " not in deck
     if is_empty and not any(name.startswith("ppt/slides/") for name in names):
         raise EmptyDocument("The presentation has no slides; add some or remove it.")
 

@@ -9,6 +9,10 @@ from ingest_assets.parsing.safety.bombs import refuse_bomb
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_UNREADABLE = (
+    *(OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(struct.error, RecursionError),
+)
 _ENTRY_BYTES = 128
 _ENTRIES = 32  # programs write what matters first
 _NAME_BYTES = 64
@@ -40,7 +44,7 @@ def check_outlook(content: bytes, options: ParsingOptions) -> None:
     try:
         with OleFileIO(BytesIO(content)) as file:
             total = sum(entry.size for entry in file.direntries if entry is not None)
-    except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
+    except _UNREADABLE as error:
         raise CorruptDocument("The e-mail is damaged or truncated; get an intact copy.") from error
     refuse_bomb("The e-mail", len(content), total, options)
 
