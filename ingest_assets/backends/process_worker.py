@@ -5,6 +5,7 @@ It runs in the worker and is light on purpose: what an item needs is imported by
 
 import contextlib
 import fcntl
+import gc
 import importlib
 import os
 import pickle
@@ -23,6 +24,8 @@ def serve(
     connection: Connection, lifeline: Connection, preload: Sequence[str], environment: Mapping[str, str]
 ) -> None:
     """Answer calls one after the other; return when the coordinator closes the pipe."""
+    gc.freeze()  # what came with the fork stays for good: looking through it again would only copy its pages
+    gc.enable()
     _behave()
     _adopt(environment)
     _end_with_coordinator(lifeline.fileno())

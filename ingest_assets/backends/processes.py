@@ -21,7 +21,11 @@ StartMethod = Literal["forkserver", "spawn"]
 
 CLOSE_LIMIT_S = 10.0
 _LOOK_AGAIN_S = 0.05
-_OWN_MODULES = ("ingest_assets.backends.process_worker", "ingest_assets.model.ports")
+_OWN_MODULES = (
+    "ingest_assets.backends.without_gc",
+    "ingest_assets.backends.process_worker",
+    "ingest_assets.model.ports",
+)
 
 
 class ProcessBackend:

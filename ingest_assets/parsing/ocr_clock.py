@@ -14,10 +14,10 @@ class OcrClock:
     def __init__(self) -> None:
         self.restart(inf)
 
-    def restart(self, limit_seconds: float) -> None:
-        """A new document."""
+    def restart(self, limit_seconds: float, spent_seconds: float = 0.0) -> None:
+        """A new document; some of its time may have been spent elsewhere."""
         self._limit_seconds = limit_seconds
-        self._spent_seconds = 0.0
+        self.spent_seconds = spent_seconds
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -27,11 +27,11 @@ class OcrClock:
         try:
             yield
         finally:
-            self._spent_seconds += time.monotonic() - started
+            self.spent_seconds += time.monotonic() - started
 
     def check(self) -> None:
         """Raise when the time is over, however many pages were read."""
-        if self._spent_seconds > self._limit_seconds:
+        if self.spent_seconds > self._limit_seconds:
             raise OcrTimeout(
                 f"Text recognition took longer than the {self._limit_seconds:g} s allowed for a document; "
                 "split it or raise parsing.ocr_timeout_seconds."

@@ -31,8 +31,10 @@ def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) 
     from ingest_assets.parsing.writing import doctags_of
 
     _tidy(document, name)
+    doctags = doctags_of(document)  # as Docling has it
+    _keep_formulas(document)
     return ParsedDocument(
-        doctags=doctags_of(document),
+        doctags=doctags,
         document=document_json(document),
         parser=parser,
         pages=len(document.pages),
@@ -92,9 +94,6 @@ def _tidy(document: Any, name: str) -> None:
         item.image = None
     for picture in document.pictures:
         _name_kind(picture)
-    for item in document.texts:
-        if item.label.value == "formula" and not item.text:
-            item.text = item.orig  # not decoded to LaTeX, but not lost to search either
 
 
 def _name_kind(picture: Any) -> None:
@@ -113,3 +112,10 @@ def _has_token(kind: str) -> bool:
         return bool(DocumentToken.get_picture_classification_token(kind))
     except ValueError:
         return False
+
+
+def _keep_formulas(document: Any) -> None:
+    """What no model has decoded to LaTeX must not be lost to search."""
+    for item in document.texts:
+        if item.label.value == "formula" and not item.text:
+            item.text = item.orig

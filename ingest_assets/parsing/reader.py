@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ from ingest_assets.parsing.errors import CorruptDocument, OcrFailed
 from ingest_assets.parsing.ocr_clock import OcrClock
 from ingest_assets.parsing.parsed import ParsedDocument, parsed
 from ingest_assets.parsing.quiet import go_offline, silence_libraries, without_office_programs
+from ingest_assets.parsing.ranges import PageRange, ReadPages
 from ingest_assets.parsing.safety import check_size, docling_format, inspect
 from ingest_assets.parsing.safety.images import limit_pillow
 from ingest_assets.parsing.safety.parts import flattening, watch_html_parts
 
+_NOTHING = ReadPages()
+_ONE_PAGE = PageRange(1, 1)
 _DAMAGED = "The file is damaged or not what its type says ({}); get an intact copy."
 
 
@@ -33,8 +37,11 @@ class DocumentReader:
         self._options = options
         self._engines = Engines(options, threads, engine)
 
-    def read(self, path: Path, name: str, mime: str) -> ParsedDocument:
-        """Read the bytes at `path` as a document called `name` of media type `mime` (see `media_type`)."""
+    def read(self, path: Path, name: str, mime: str, known: ReadPages = _NOTHING) -> ParsedDocument:
+        """Read the bytes at `path` as a document called `name` of media type `mime` (see `media_type`).
+
+        `known` are pages of it that `read_pages` has read already.
+        """
         limit_pillow(self._options)
         content = self._content(path)
         kind = docling_format(mime, content, self._options)
@@ -42,9 +49,34 @@ class DocumentReader:
         with _faults_of_libraries(kind), flattening(kind) as notes:
             is_strict = kind == "html" and self._options.html == "strict"
             readable = without_clutter(inspected.content) if is_strict else inspected.content
-            result = self._convert(kind, self._open(kind, name, readable, content))
+            # the parser begins with all pages that it is not kept from
+            needed = _ONE_PAGE if known.is_whole else None
+            result = self._convert(kind, self._open(kind, name, readable, content, needed), known)
             warnings = tuple(dict.fromkeys((*inspected.warnings, *notes, *_warnings(result))))
             return parsed(result.document, name=name, parser=self._engines.parser(kind), warnings=warnings)
+
+    def count_pages(self, path: Path, name: str, mime: str) -> int:
+        """How many pages the engine would read; 0 for what it cannot read in ranges."""
+        content = self._content(path)
+        kind = docling_format(mime, content, self._options)
+        if not self._engines.reads_ranges(kind):
+            return 0
+        inspect(kind, content, self._options)
+        with _faults_of_libraries(kind):
+            source = self._open(kind, name, content, content, _ONE_PAGE)
+            source._backend.unload()
+            return int(source.page_count)
+
+    def read_pages(self, path: Path, name: str, mime: str, wanted: PageRange) -> ReadPages:
+        """A range of pages, for a `read` of the whole document later and perhaps elsewhere."""
+        limit_pillow(self._options)
+        content = self._content(path)
+        kind = docling_format(mime, content, self._options)
+        inspect(kind, content, self._options)
+        with _faults_of_libraries(kind):
+            source = self._open(kind, name, content, content, wanted)
+            pipeline, clock = self._pipeline(kind)
+            return replace(pipeline.pages_of(source), ocr_seconds=clock.spent_seconds)
 
     def _content(self, path: Path) -> bytes:
         try:
@@ -55,17 +87,26 @@ class DocumentReader:
         except OSError as error:
             raise DocumentUnreadable(f"The file cannot be read: {error.strerror}.") from error
 
-    def _convert(self, kind: str, source: Any) -> Any:
-        pipeline = self._engines.pipeline(kind)
-        clock = getattr(getattr(pipeline, "ocr_model", None), "clock", None) or OcrClock()
-        clock.restart(self._options.ocr_timeout_seconds)
+    def _convert(self, kind: str, source: Any, known: ReadPages) -> Any:
+        pipeline, clock = self._pipeline(kind, known)
         result = pipeline.execute(source, raises_on_error=True)
         clock.check()
         return _completed(result)
 
-    def _open(self, kind: str, name: str, content: bytes, original: bytes) -> Any:
+    def _pipeline(self, kind: str, known: ReadPages = _NOTHING) -> tuple[Any, OcrClock]:
+        pipeline = self._engines.pipeline(kind)
+        if self._engines.reads_ranges(kind):
+            pipeline.given = known
+        clock = getattr(getattr(pipeline, "ocr_model", None), "clock", None) or OcrClock()
+        clock.restart(self._options.ocr_timeout_seconds, known.ocr_seconds)
+        return pipeline, clock
+
+    def _open(
+        self, kind: str, name: str, content: bytes, original: bytes, wanted: PageRange | None = None
+    ) -> Any:
         from docling.datamodel.base_models import InputFormat
         from docling.datamodel.document import InputDocument
+        from docling.datamodel.settings import DocumentLimits
         from docling.utils.utils import create_file_hash
 
         source = InputDocument(
@@ -74,6 +115,7 @@ class DocumentReader:
             backend=self._engines.backend(kind),
             backend_options=self._engines.backend_options(kind),
             filename=Path(name).name,
+            limits=DocumentLimits(page_range=(wanted.first, wanted.last)) if wanted else None,
         )
         if not source.valid:
             raise CorruptDocument(_DAMAGED.format(f"not readable as {kind}"))

@@ -1,5 +1,6 @@
 """Documents become DocTags and Docling JSON."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEng
 from ingest_assets.parsing.libraries import library_versions
 from ingest_assets.parsing.media import DOCLING_FORMATS
 from ingest_assets.parsing.parsed import renamed
+from ingest_assets.parsing.ranges import ReadPages
 from ingest_assets.stages.adoption import StoredRows
 from ingest_assets.stages.documents import read_verified
 from ingest_assets.stages.lending import Lending
+from ingest_assets.stages.page_store import PageStore
 from ingest_assets.stages.stage import ADOPTS, PRELOAD, Candidate
 from ingest_assets.storage.tables import Table
 
@@ -48,7 +51,7 @@ class DoctagsStage:
     """One row per document that Docling could read. The engine is the one found where the plan was made."""
 
     name: ClassVar[str] = "doctags"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     spec: ClassVar[TableSpec] = DOCTAGS
     preload: ClassVar[tuple[str, ...]] = PRELOAD
 
@@ -95,11 +98,19 @@ class DoctagsStage:
         }
         return pa.Table.from_pylist([row], schema=self.spec.schema)
 
-    def _converted(self, item: WorkItem, context: ItemContext) -> dict[str, Any]:
-        """What a warm reader makes of it."""
+    @contextlib.contextmanager
+    def reader(self, context: ItemContext) -> Iterator["DocumentReader"]:
+        """A warm reader with this worker's share of the cores."""
         threads = max(1, len(os.sched_getaffinity(0)) // context.workers)
         with _READERS.lend(self.parsing, threads, self.engine) as reader:
-            parsed = reader.read(Path(item.meta["path"]), item.meta["name"], item.meta["mime"])
+            yield reader
+
+    def _converted(self, item: WorkItem, context: ItemContext) -> dict[str, Any]:
+        """What a reader makes of it, and of its pages that were read ahead."""
+        path, name, mime = Path(item.meta["path"]), item.meta["name"], item.meta["mime"]
+        known = PageStore(item).known() if item.output_paths else ReadPages()
+        with self.reader(context) as reader:
+            parsed = reader.read(path, name, mime, known)
         return {name: getattr(parsed, name) for name in _COLUMNS}
 
 

@@ -20,6 +20,9 @@ PRELOAD = (
     "docling.document_converter",
     "docling_core.transforms.chunker.hybrid_chunker",
     "transformers",
+    "onnxruntime",
+    "ingest_assets.parsing.embedded.pipeline",
+    "ingest_assets.parsing.writing",
 )
 
 

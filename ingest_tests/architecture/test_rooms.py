@@ -29,9 +29,16 @@ MIDDLE = {"runner", "stages", "parsing", "embedders", "backends", "storage", "in
 # Modules that only a heavy library itself loads, named by what loads them.
 LOADED_BY_DOCLING = {
     "parsing/plugin.py",
+    "parsing/embedded/own_models.py",
     "parsing/embedded/pages.py",
     "parsing/embedded/pipeline.py",
     "parsing/embedded/ocr.py",
+    "parsing/ranged_pipeline.py",
+    "parsing/writing/__init__.py",
+    "parsing/writing/cells.py",
+    "parsing/writing/flow.py",
+    "parsing/writing/tree.py",
+    "parsing/writing/writer.py",
 }
 
 ALLOWED = {

@@ -68,7 +68,12 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say which there are")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file too")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the items; figures are for 1")
-    parser.add_argument("--corpus", type=Path, metavar="FOLDER", help="take item costs from its file sizes")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        metavar="FOLDER",
+        help="documents of your own to measure with",
+    )
     given = parser.parse_args(arguments)
     unknown = sorted(set(given.names) - set(BENCHMARKS))
     if unknown:

@@ -7,6 +7,7 @@ from ingest_tests.bench import (
     dying_workers,
     idle_coordinator,
     queue_import,
+    reading_speed,
     schedule_order,
     sensor_tick,
     skipped_items,
@@ -27,6 +28,7 @@ _MODULES = (
     queue_import,
     sensor_tick,
     text_claims,
+    reading_speed,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {

@@ -10,6 +10,7 @@ from ingest_assets.backends import open_backend
 from ingest_assets.defs.execution import StageExecution, execution_of
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.reading_ahead import read_ahead
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.settling import settled
@@ -68,14 +69,21 @@ class StageRunner(dg.ConfigurableResource):
             context.log.info(f"{stage}: forced; the table as it was is kept as {kept}.")
         context.log.info(f"{stage}: {execution.as_line()}, {len(items)} documents planned.")
         lines = WorkerLines(stage, context.log.info)
+        backend = open_backend(options, execution.workers, recipe.preload, lines.say)
+        progress = self._progress(options, context)
+        try:
+            read_ahead(recipe, items, options, backend, progress, context.log.info)
+        except BaseException:
+            backend.close(0)
+            raise
         outcome = run_stage(
             Plan(stage, items, len(items)),
             StageWorker(recipe, str(home.layout.home), batch),
             options,
             lines,
-            backend=open_backend(options, execution.workers, recipe.preload, lines.say),
+            backend=backend,
             manifest=Manifest(home.layout.manifest(stage)),
-            progress=self._progress(options, context),
+            progress=progress,
             telemetry=stage_telemetry(batch),
             run_id=context.run.run_id,
             workers_reason=execution.reason,

@@ -1,6 +1,7 @@
 """RapidOCR on the pages that need it, whichever way up they are. Only Docling loads this module."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy
@@ -31,11 +32,21 @@ class ScannedPageOcrOptions(RapidOcrOptions):
 
 
 class ScannedPageOcrModel(RapidOcrModel):
-    """RapidOCR that leaves pages with a usable text layer alone, within the time a document has for it."""
+    """RapidOCR that leaves pages with a usable text layer alone, within the time a document has for it.
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    Its models are loaded for the first page that needs them: most workers never meet one.
+    """
+
+    def __init__(self, *, enabled: bool, **named: Any) -> None:
+        super().__init__(enabled=False, **named)
+        self.enabled = enabled
         self.clock = OcrClock()
+        self._named = named
+
+    @cached_property
+    def reader(self) -> Any:  # type: ignore[override]
+        """RapidOCR itself."""
+        return RapidOcrModel(enabled=True, **self._named).reader
 
     @classmethod
     def get_options_type(cls) -> type[RapidOcrOptions]:

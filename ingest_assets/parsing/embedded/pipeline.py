@@ -18,21 +18,23 @@ from docling.models.postprocessing.reading_order_rb import (
 )
 from docling.models.stages.layout.layout_postprocessing_model import LayoutPostprocessingModel
 from docling.models.stages.page_preprocessing.page_preprocessing_model import PagePreprocessingModel
-from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
 from docling_core.types.doc import CodeItem, DocItemLabel, SectionHeaderItem
 
 from ingest_assets.parsing.embedded.blocks import Block, blocks_of
 from ingest_assets.parsing.embedded.code import code_text
 from ingest_assets.parsing.embedded.document import heading_levels, labelled, orders
+from ingest_assets.parsing.embedded.own_models import only_own_models
 from ingest_assets.parsing.embedded.pages import BlockCluster, clusters_of, content_of_named, page_turn
 from ingest_assets.parsing.embedded.turns import upright_content
+from ingest_assets.parsing.ranged_pipeline import RangedPdfPipeline
 
 
-class EmbeddedPdfPipeline(StandardPdfPipeline):
+class EmbeddedPdfPipeline(RangedPdfPipeline):
     """Docling's own, but for how regions become blocks and what is decided over the whole document."""
 
     def _init_models(self) -> None:
-        super()._init_models()
+        with only_own_models():
+            super()._init_models()
         self.preprocessing_model = TextOnly(options=self.preprocessing_model.options)
         self.layout_postprocessing_model = BlocksModel(options=LayoutPostprocessorOptions())
         self.reading_order_model.ro_model = GivenOrder()
@@ -46,6 +48,8 @@ class EmbeddedPdfPipeline(StandardPdfPipeline):
         for item in result.document.texts:
             if isinstance(item, CodeItem):
                 item.captions = []  # it stays below the code; export_to_doctags stumbles over a caption
+            if item.label == DocItemLabel.FORMULA and not item.text:
+                item.text = item.orig  # nobody decodes it here; its signs are better than nothing
         return result
 
 

@@ -41,6 +41,7 @@ def open_docling(ocr: bool, found: Sequence[FoundModel]) -> Any:
 
     _check_models(found)
     silence_table_model()
+    register_plugin()  # for OCR
     # compiled models differ from host to host, and need a compiler
     engine = TransformersObjectDetectionEngineOptions(compile_model=False)
     models = {
@@ -80,16 +81,17 @@ def _check_models(found: Sequence[FoundModel]) -> None:
 def _standard(ocr: bool, threads: int, models: dict[str, Any], pipeline: Any = None) -> Any:
     from docling.datamodel.accelerator_options import AcceleratorDevice, AcceleratorOptions
     from docling.datamodel.pipeline_options import ThreadedPdfPipelineOptions
-    from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
 
-    register_plugin()
+    from ingest_assets.parsing import plugin
+    from ingest_assets.parsing.ranged_pipeline import RangedPdfPipeline
+
     accelerator = AcceleratorOptions(num_threads=threads, device=AcceleratorDevice.CPU)
-    return (pipeline or StandardPdfPipeline)(
+    return (pipeline or RangedPdfPipeline)(
         ThreadedPdfPipelineOptions(
             accelerator_options=accelerator,
             allow_external_plugins=True,
             do_ocr=ocr,
-            **({"ocr_options": ocr_options()} if ocr else {}),
+            ocr_options=ocr_options() if ocr else plugin.ScannedPageOcrOptions(),
             # one page at a time: a larger batch would wait for pages that never come
             layout_batch_size=1,
             ocr_batch_size=1,

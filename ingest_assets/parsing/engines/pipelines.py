@@ -76,6 +76,10 @@ class Engines:
                 self._pages[engine] = self._opened(engine)
             return self._pages[engine]
 
+    def reads_ranges(self, kind: str) -> bool:
+        """True when a document of this format can be read by ranges of pages."""
+        return kind == "pdf" and self._engine.reader_of(kind) in ("embedded", "docling")
+
     def parser(self, kind: str) -> str:
         """Who reads documents of this format, as the table says it."""
         return f"docling/{kind}-{self._engine.reader_of(kind)}" if kind in PAGE_FORMATS else f"docling/{kind}"

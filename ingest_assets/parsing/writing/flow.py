@@ -92,7 +92,7 @@ class _Flow:
         if isinstance(node, TableItem):
             return self._table(node, done)
         if isinstance(node, PictureItem):
-            caption = self._caption(node)
+            caption = self._caption(node, done)  # Docling hands on what is written to pictures alone
             return _tagged(caption, DocumentToken.PICTURE.value) if caption else ""
         return self._group(node, done)
 
@@ -136,13 +136,13 @@ class _Flow:
         done.add(content.self_ref)
         return self._node(content, done)
 
-    def _caption(self, item: FloatingItem) -> str:
-        """Captions in one, each with what stands below it."""
+    def _caption(self, item: FloatingItem, done: set[str] | None = None) -> str:
+        """Captions in one, each with what stands below it: anew, unless there is a `done`."""
         texts = []
         for ref in item.captions:
             caption: Any = ref.resolve(self._document)
             if isinstance(caption, TextItem) and not _is_left_out(caption):
-                parts = [caption.text, *self.parts(caption, set())]
+                parts = [caption.text, *self.parts(caption, set() if done is None else done)]
                 texts.append(" ".join(part for part in parts if part))
         text = " ".join(texts)
         return _tagged(text, DocumentToken.CAPTION.value) if text else ""

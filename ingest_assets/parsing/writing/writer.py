@@ -9,7 +9,7 @@ from docling_core.transforms.serializer.doctags import (
     DocTagsParams,
     DocTagsTableSerializer,
 )
-from docling_core.types.doc import DoclingDocument, TableCell, TableItem
+from docling_core.types.doc import DoclingDocument, FloatingItem, TableCell, TableItem
 from docling_core.types.doc.document import DOCUMENT_TOKENS_EXPORT_LABELS
 
 from ingest_assets.parsing.writing.cells import table_rows
@@ -65,3 +65,8 @@ class Writer(DocTagsDocSerializer):
         if key not in self._left_out:
             self._left_out[key] = super().get_excluded_refs(**named)
         return self._left_out[key]
+
+    def serialize_captions(self, item: FloatingItem, **named: Any) -> SerializationResult:
+        """Captions of code too: Docling's own writer stumbles over them, by naming one setting twice."""
+        named.pop("is_inline_scope", None)
+        return super().serialize_captions(item, **named)

@@ -9,7 +9,7 @@ _TEXT = (
     "colonies need stores to live through the winter and keepers weigh every hive in autumn before the first "
     "frost comes over the hills while bees cluster around their queen and eat the honey that summer gave them"
 )
-_WORDS = _TEXT.split()
+WORDS = _TEXT.split()
 
 
 class Sheet:
@@ -29,8 +29,8 @@ class Sheet:
         at = seed
         for number in range(lines):
             words: list[str] = []
-            while stringWidth(" ".join([*words, _WORDS[at % len(_WORDS)]]), "Times-Roman", 10) < width:
-                words.append(_WORDS[at % len(_WORDS)])
+            while stringWidth(" ".join([*words, WORDS[at % len(WORDS)]]), "Times-Roman", 10) < width:
+                words.append(WORDS[at % len(WORDS)])
                 at += 1
             text = " ".join(words)
             room = width - stringWidth(text, "Times-Roman", 10)

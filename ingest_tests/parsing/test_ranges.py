@@ -1,0 +1,103 @@
+"""A document that is read by ranges of pages is the document that is read at once."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest_assets.model.options import ParsingOptions
+from ingest_assets.parsing.errors import OcrTimeout
+from ingest_assets.parsing.media import PDF
+from ingest_assets.parsing.ranges import SHORTEST, PageRange, ReadPages, ranges_of, together, unpacked
+from ingest_assets.parsing.reader import DocumentReader
+from ingest_tests.parsing.embedded.papers import WIDTH, Sheet, paper
+
+PAGES = 5
+
+
+def _page(sheet: Sheet, number: int) -> None:
+    """With a running head, a heading, prose that goes on overleaf, a table and a page number."""
+    sheet.text(60, 30, "The winter of the bees", size=8)
+    sheet.text(60, 60, f"{number}. Stores of year {number}", "Times-Bold", 14)
+    end = sheet.prose(60, 90, WIDTH - 120, 12, number)
+    for row in range(4):
+        sheet.rule(60, end + 20 + 16 * row, WIDTH - 60, end + 20 + 16 * row)
+        for column in range(3):
+            sheet.text(64 + 150 * column, end + 23 + 16 * row, f"{number}.{row}.{column}")
+    sheet.rule(60, end + 84, WIDTH - 60, end + 84)
+    sheet.prose(60, end + 110, WIDTH - 120, 30, number + 9)
+    sheet.text(WIDTH / 2, 815, str(number), size=8)
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory):
+    """A PDF of some pages."""
+    path = tmp_path_factory.mktemp("book") / "book.pdf"
+    path.write_bytes(paper(*(partial(_page, number=number) for number in range(1, PAGES + 1))))
+    return path
+
+
+@given(st.integers(0, 3000), st.integers(1, 64))
+def test_ranges_cover_every_page_once_and_are_about_as_long(pages: int, workers: int):
+    """Nothing is read twice, and nobody waits for one long range."""
+    ranges = ranges_of(pages, workers)
+
+    assert [number for each in ranges for number in range(each.first, each.last + 1)] == list(
+        range(1, pages + 1)
+    )
+    lengths = {each.last - each.first + 1 for each in ranges}
+    assert max(lengths) - min(lengths) <= 1
+    assert len(ranges) == 1 or min(lengths) >= SHORTEST
+    assert len(ranges) == 1 or workers > 1
+
+
+def test_pages_are_counted_without_reading_them(reader: DocumentReader, book):
+    """What has no pages of its own has none to share."""
+    assert reader.count_pages(book, book.name, PDF) == PAGES
+    assert reader.count_pages(book, "notes.md", "text/markdown") == 0
+
+
+@pytest.mark.parametrize("known", ["all", "the first", "the last", "none"])
+def test_a_document_read_by_ranges_is_the_same_document(reader: DocumentReader, book, known: str):
+    """Headings, furniture and what goes on overleaf are decided over all pages, whoever read them."""
+    whole = reader.read(book, book.name, PDF)
+    ranges = [
+        reader.read_pages(book, book.name, PDF, each).packed() for each in (PageRange(1, 2), PageRange(3, 5))
+    ]
+    chosen = {"all": ranges, "the first": ranges[:1], "the last": ranges[1:], "none": []}[known]
+
+    read = reader.read(book, book.name, PDF, together(map(unpacked, chosen)))
+
+    assert read == whole
+    assert read.pages == PAGES
+    assert read.tables == PAGES
+
+
+def test_known_pages_are_those_of_one_document_only(reader: DocumentReader, book, tmp_path):
+    """The next document gets none of them."""
+    pages = reader.read_pages(book, book.name, PDF, PageRange(1, PAGES))
+    reader.read(book, book.name, PDF, pages)
+    other = tmp_path / "other.pdf"
+    other.write_bytes(paper(partial(_page, number=77)))
+
+    assert "Stores of year 77" in reader.read(other, other.name, PDF).doctags
+
+
+def test_time_for_ocr_is_counted_over_all_ranges(reader: DocumentReader, book):
+    """A document has one limit, however many workers read it."""
+    pages = reader.read_pages(book, book.name, PDF, PageRange(1, PAGES))
+    seconds = ParsingOptions().ocr_timeout_seconds + 1
+
+    with pytest.raises(OcrTimeout):
+        reader.read(book, book.name, PDF, replace(pages, ocr_seconds=seconds))
+
+
+def test_ranges_are_whole_when_no_page_is_missing():
+    """A page that was tried and failed is known too."""
+    first, second = ReadPages(total=3, numbers=frozenset({1, 2})), ReadPages(total=3, numbers=frozenset({3}))
+
+    assert together([first, second]).is_whole
+    assert not first.is_whole
+    assert not together([]).is_whole
