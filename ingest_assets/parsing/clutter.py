@@ -20,6 +20,11 @@ _LINKS = frozenset(
     {"nav", "navbar", "navigation", "menu", "breadcrumb", "breadcrumbs", "sidebar", "skip", "share", "social"}
     | {"pagination", "pager", "toolbar", "related"}
 )
+# What authors write asides for that belong to the text.
+_NOTES = frozenset(
+    {"footnote", "footnotes", "endnote", "endnotes", "note", "notes", "citation", "abstract", "topic"}
+    | {"admonition", "tip", "hint", "warning", "caution", "important", "danger", "callout", "example"}
+)
 _CONTENT = ("main", "article")
 _KEPT = ("html", "body", "main", "article", "h1")
 
@@ -40,12 +45,20 @@ def without_clutter(content: bytes) -> bytes:
 
 def _is_clutter(element: Any) -> bool:
     role = str(element.get("role") or "").lower()
+    if element.name == "aside" and _is_note(element, role):
+        return False
     if element.name in _ASIDE or role in _ASIDE_ROLES or _is_hidden(element):
         return True
     if element.name == "header" or role == "banner":
         return not element.find_parent(_CONTENT) and not element.find("h1")
     words = _words(element)
     return bool(words & _CONSENT and _is_banner(element)) or bool(words & _LINKS and _is_links(element))
+
+
+def _is_note(element: Any, role: str) -> bool:
+    """Footnotes, tips and the like, and somebody can see them."""
+    is_called_so = role == "note" or role.startswith("doc-") or bool(_words(element) & _NOTES)
+    return is_called_so and not _is_hidden(element)
 
 
 def _is_hidden(element: Any) -> bool:

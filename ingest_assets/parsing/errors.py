@@ -28,7 +28,7 @@ class PasswordNeeded(ParseError):
 
 
 class EmptyDocument(ParseError):
-    """The file holds zero bytes."""
+    """The file holds zero bytes, or is a presentation without a slide."""
 
     code = "E_PARSE_EMPTY"
 
@@ -52,7 +52,7 @@ class InvalidPdf(ParseError):
 
 
 class DocumentTooLarge(ParseError):
-    """The file is larger than `parsing.max_mebibytes`."""
+    """The file is larger than `parsing.max_mebibytes`, or a table in it than a table may be."""
 
     category = "config"  # a setting refuses it, and may change its mind
     code = "E_SECURITY_TOO_LARGE"

@@ -22,6 +22,9 @@ DECIDING = (
     "openpyxl",
     "opencv-python-headless",
     "pylatexenc",
+    "odfdo",
+    "mail-parser",
+    "python-oxmsg",
 )
 
 

@@ -15,9 +15,11 @@ _ODF = "application/vnd.oasis.opendocument."
 JATS = "application/jats+xml"
 XML = "application/xml"
 SVG = "image/svg+xml"
+OUTLOOK = "application/vnd.ms-outlook"
 XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
 MAX_ZERO_SHARE = 0.01
+MIN_WIDE_LETTERS = 8  # before a look at text in two-byte letters says anything
 
 # The kinds that can be read, and the name Docling's `InputFormat` has for each.
 DOCLING_FORMATS: dict[str, str] = {
@@ -35,10 +37,14 @@ DOCLING_FORMATS: dict[str, str] = {
     "text/x-tex": "latex",
     "application/epub+zip": "epub",
     "message/rfc822": "email",
+    OUTLOOK: "email",
     JATS: "xml_jats",
     _ODF + "text": "odt",
     _ODF + "spreadsheet": "ods",
     _ODF + "presentation": "odp",
+    _ODF + "text-template": "odt",
+    _ODF + "spreadsheet-template": "ods",
+    _ODF + "presentation-template": "odp",
     "image/png": "image",
     "image/jpeg": "image",
     "image/tiff": "image",
@@ -74,7 +80,7 @@ _SUFFIXES: dict[str, str] = {
         "application/msword": "doc dot",
         "application/vnd.ms-excel": "xls xlt",
         "application/vnd.ms-powerpoint": "ppt pot pps",
-        "application/vnd.ms-outlook": "msg",
+        OUTLOOK: "msg",
         "application/rtf": "rtf",
         "application/zip": "zip",
         "image/png": "png",
@@ -122,7 +128,8 @@ _BINARY_MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (4, b"ftyp", "video/mp4"),
     (0, b"\x1aE\xdf\xa3", "video/x-matroska"),
 )
-_ZIP_PARTS = ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX))
+IWORK = "application/x-iwork"
+_ZIP_PARTS = ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX), (b"Index/Document.iwa", IWORK))
 _ZIP_TYPES = {
     *(DOCX, PPTX, XLSX, "application/epub+zip"),
     *(_ODF + "text", _ODF + "spreadsheet", _ODF + "presentation"),
@@ -131,10 +138,14 @@ _OLE_TYPES = {
     "application/msword",
     "application/vnd.ms-excel",
     "application/vnd.ms-powerpoint",
-    "application/vnd.ms-outlook",
+    OUTLOOK,
 }
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _TEXT_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_LATEX = re.compile(rb"\A(?:\s|%[^\n]*\n)*\\document(?:class|style)\b")
+_MAIL_HEADER = re.compile(rb"[!-9;-~]+:[ \t]")
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_MAIL_SIGNS = (b"\nfrom:", b"\nreceived:", b"\nmime-version:", b"\nmessage-id:", b"\nreturn-path:")
 _XML_PROLOG = re.compile(rb"\A(?:\s|<\?xml[^>]*\?>|<!--.*?-->)*", re.DOTALL)
 
 
@@ -156,7 +167,7 @@ def _by_bytes(head: bytes, by_name: str | None) -> str | None:
     if head[:2] == b"BM" and head[6:10] == b"\x00\x00\x00\x00":
         return "image/bmp"
     known = next((mime for magic, mime in _MAGIC if head.startswith(magic)), None)
-    return known or _binary_type(head) or _markup_type(head, by_name)
+    return known or _binary_type(head) or _markup_type(head, by_name) or _text_type(head, by_name)
 
 
 def _binary_type(head: bytes) -> str | None:
@@ -170,7 +181,7 @@ def _zip_type(head: bytes, by_name: str | None) -> str:
     names = _member_names(head)
     if names[:1] == [b"mimetype"]:
         declared = head[38:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
-        if declared in DOCLING_FORMATS:
+        if declared in DOCLING_FORMATS or declared.startswith(_ODF):
             return declared
     if b"xl/workbook.bin" in names:
         return XLSB
@@ -202,6 +213,17 @@ def _markup_type(head: bytes, by_name: str | None) -> str | None:
     return XML if by_name is None and text.lstrip().startswith(b"<?xml") else None
 
 
+def _text_type(head: bytes, by_name: str | None) -> str | None:
+    """Papers and e-mails show what they are, where the name says no more than that it is text."""
+    if by_name not in (None, "text/plain"):
+        return None
+    if _LATEX.match(head):
+        return "text/x-tex"
+    headers = b"\n" + _BLANK_LINE.split(head, maxsplit=1)[0].lower()
+    is_mail = _MAIL_HEADER.match(head) and sum(sign in headers for sign in _MAIL_SIGNS) >= 2
+    return "message/rfc822" if is_mail else None
+
+
 def _by_name(name: str, by_name: str | None, head: bytes) -> str:
     if by_name is not None and not (_is_text_type(by_name) and _is_binary(head)):
         return by_name
@@ -216,4 +238,14 @@ def _is_text_type(mime: str) -> bool:
 
 def _is_binary(head: bytes) -> bool:
     """Zero bytes are no text; a few may be an accident in one."""
-    return head.count(0) > MAX_ZERO_SHARE * len(head) and not head.startswith(_TEXT_BOMS)
+    has_zeros = head.count(0) > MAX_ZERO_SHARE * len(head)
+    return has_zeros and not head.startswith(_TEXT_BOMS) and not unmarked_encoding(head)
+
+
+def unmarked_encoding(head: bytes) -> str:
+    """UTF-16 without a mark, where nearly every other byte is zero and no other; empty for anything else."""
+    pairs = len(head) // 2
+    zeros = {"utf-16-be": head[: 2 * pairs : 2].count(0), "utf-16-le": head[1 : 2 * pairs : 2].count(0)}
+    fewer, more = sorted(zeros, key=lambda name: zeros[name])
+    is_wide = pairs >= MIN_WIDE_LETTERS and zeros[more] > 0.7 * pairs and zeros[fewer] <= 0.01 * pairs
+    return more if is_wide else ""

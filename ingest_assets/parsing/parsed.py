@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -91,6 +92,26 @@ def _tidy(document: Any, name: str) -> None:
         document.origin.uri = None
     for item in (*document.pages.values(), *document.pictures, *document.tables):
         item.image = None
+    for picture in document.pictures:
+        _name_kind(picture)
+
+
+def _name_kind(picture: Any) -> None:
+    """Docling knows more kinds of charts than DocTags have names for, and then cannot write them at all."""
+    found = picture.meta.classification.predictions if picture.meta and picture.meta.classification else []
+    for kind in found:
+        if not _has_token(kind.class_name):
+            kind.class_name = "chart" if kind.class_name.endswith("_chart") else "other"
+
+
+@cache
+def _has_token(kind: str) -> bool:
+    from docling_core.types.doc.tokens import DocumentToken
+
+    try:
+        return bool(DocumentToken.get_picture_classification_token(kind))
+    except ValueError:
+        return False
 
 
 def _keep_formulas(document: Any) -> None:

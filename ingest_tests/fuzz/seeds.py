@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from ingest_tests.fuzz.markup_seeds import ADOC, CSV, EML, HTML, JATS, MARKDOWN, TEX, VTT, XHTML
 from ingest_tests.parsing import documents
-from ingest_tests.parsing.hostile import archives, pdfs
+from ingest_tests.parsing.hostile import archives, ole, pdfs
 
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 LINES = [
@@ -110,10 +110,18 @@ def _ods() -> bytes:
     return archives.odf("spreadsheet", _odf_content(f"<office:spreadsheet>{table}</office:spreadsheet>"))
 
 
+def _odp() -> bytes:
+    frame = "<draw:frame svg:x='1cm' svg:y='1cm' svg:width='9cm' svg:height='2cm'><draw:text-box>"
+    frame += "<text:p>Bees and trees</text:p></draw:text-box></draw:frame>"
+    page = f"<draw:page draw:name='Swarms'>{frame}</draw:page>"
+    return archives.odf("presentation", _odf_content(f"<office:presentation>{page}</office:presentation>"))
+
+
 def _odf_content(body: str) -> str:
+    spaces = {"office": "office", "text": "text", "table": "table", "style": "style"}
+    spaces |= {"draw": "drawing", "svg": "svg-compatible", "presentation": "presentation"}
     names = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
-        for name in ("office", "text", "table", "draw", "style")
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"' for name, space in spaces.items()
     )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?><office:document-content {names} office:version="1.2">'
@@ -151,6 +159,8 @@ _MAKERS: dict[str, tuple[Callable[[], bytes], ...]] = {
     "epub": (lambda: archives.epub(XHTML),),
     "odt": (_odt,),
     "ods": (_ods,),
+    "odp": (_odp,),
+    "msg": (lambda: ole.outlook("Hives", "Fifteen kilograms of stores"),),
     "png": (_picture("PNG"),),
     "jpg": (_picture("JPEG"),),
     "tiff": (_picture("TIFF"),),

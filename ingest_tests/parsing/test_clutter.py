@@ -88,3 +88,21 @@ def test_what_is_called_a_menu_goes_only_when_it_is_links(attribute: str) -> Non
     prose = f"<body><h1>T</h1><div {attribute}>Prose with <a href='#'>one</a> link in it.</div></body>"
     assert b"two" not in without_clutter(links.encode())
     assert b"Prose with" in without_clutter(prose.encode())
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'class="footnote brackets" role="note"',
+        'role="doc-footnote"',
+        'class="admonition tip"',
+        'class="topic"',
+    ],
+)
+def test_notes_that_belong_to_the_text_stay(attributes: str) -> None:
+    """Tools for documentation write footnotes, tips and abstracts as asides."""
+    page = f"<body><h1>T</h1><aside {attributes}>Feed them in time.</aside><aside>Buy now!</aside></body>"
+    kept = without_clutter(page.encode())
+    assert b"Feed them in time." in kept
+    assert b"Buy now!" not in kept
+    assert b"Feed" not in without_clutter(page.replace("<aside ", "<aside aria-hidden='true' ").encode())

@@ -24,9 +24,18 @@ def _archive(**members: str) -> bytes:
     return archive.getvalue()
 
 
+def _with_wrong_checksum(member: str) -> bytes:
+    """A presentation of which one part is damaged behind its beginning."""
+    content = bytearray(_archive(**{"ppt/presentation.xml": "<x/>", member: "<x>" + "y" * 99_000}))
+    content[content.index(b"y" * 99) + 90_000] ^= 1
+    return bytes(content)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "code"),
     [
+        ("checksum.pptx", _with_wrong_checksum("[Content_Types].xml"), "E_PARSE_CORRUPT"),
+        ("checksum.docx", _with_wrong_checksum("META-INF/manifest.xml"), "E_PARSE_CORRUPT"),
         ("locked.pdf", documents.pdf([PAGE], password="secret"), "E_PARSE_PASSWORD"),
         ("locked.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "E_PARSE_PASSWORD"),
         ("short.pdf", documents.pdf([PAGE])[:200], "E_PARSE_CORRUPT"),

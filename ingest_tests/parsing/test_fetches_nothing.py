@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from ingest_tests.conftest import clean_environment
-from ingest_tests.fuzz.markup_seeds import EML, JATS
-from ingest_tests.parsing import documents
+from ingest_tests.fuzz.markup_seeds import JATS
+from ingest_tests.fuzz.seeds import seeds
 from ingest_tests.parsing.hostile import archives, markup
 
+SEEDS = seeds()
+_MAIL = "From: ada@example.org\nSubject: Hives\nContent-Type: text/html; charset=utf-8\n\n"
 # Reads every document of a folder twice. The second time, when all libraries are loaded, an audit hook writes
 # down whatever is opened, connected to or started.
 READ_ALL = """
@@ -105,41 +107,109 @@ def _write_documents(folder: Path, number: int, uri: str) -> None:
         "adoc": f"= T\n\nBees\n\nimage::{uri}[a]\n\ninclude::{uri}[]\n",
         "tex": rf"\documentclass{{article}}\begin{{document}}Bees \input{{{uri}}} \include{{{uri}}} "
         rf"\includegraphics{{{uri}}}\end{{document}}",
-        "eml": EML.replace("cid:a", uri),
+        "eml": _MAIL + page,
         "nxml": markup.with_external_entity(JATS.replace("file:///etc/hostname", uri), uri),
     }
     for suffix, text in texts.items():
         (folder / f"{number}.{suffix}").write_text(text, encoding="utf-8")
-    (folder / f"{number}.epub").write_bytes(archives.epub(page))
-    _write_word(folder / f"{number}.docx", uri)
+    archived = {
+        "epub": _book(page, uri),
+        "docx": _office("docx", "word/document.xml", "</w:body>", _DRAWN_IN_WORD, uri),
+        "pptx": _office("pptx", "ppt/slides/slide1.xml", "</p:spTree>", _DRAWN_ON_SLIDES, uri),
+        "xlsx": _workbook(uri),
+        "odt": _open_document("odt", "</office:text>", uri),
+        "odp": _open_document("odp", "</draw:page>", uri),
+        "ods": _open_document("ods", "</table:table>", uri),
+    }
+    for suffix, content in archived.items():
+        (folder / f"{number}.{suffix}").write_bytes(content)
 
 
-def _write_word(path: Path, uri: str) -> None:
-    """A Word document whose picture and whose template are elsewhere."""
-    documents.docx(path, "T", ["Bees"])
-    parts = archives.members_of(path.read_bytes())
-    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+def _book(page: str, uri: str) -> bytes:
+    """A book with a chapter elsewhere."""
+    parts = archives.members_of(archives.epub(page))
+    more = f'<item id="x" href="{uri}" media-type="application/xhtml+xml"/></manifest>'
+    spine = b'<itemref idref="x"/></spine>'
+    package = parts["a.opf"].replace(b"</manifest>", more.encode()).replace(b"</spine>", spine)
+    return archives.archive(parts | {"a.opf": package})
+
+
+_RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_BLIP = (
+    '<a:blip xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+    f'xmlns:r="{_RELATED}" r:link="rXimage"/>'
+)
+_DRAWN_IN_WORD = f"<w:p><w:r><w:drawing>{_BLIP}</w:drawing></w:r></w:p>"
+_DRAWN_ON_SLIDES = (
+    '<p:pic><p:nvPicPr><p:cNvPr id="99" name="x"/><p:cNvPicPr/><p:nvPr/></p:nvPicPr>'
+    f"<p:blipFill>{_BLIP}</p:blipFill><p:spPr/></p:pic>"
+)
+
+
+def _office(suffix: str, part: str, before: str, asks: str, uri: str) -> bytes:
+    """An Office document whose picture, template, film and object are elsewhere."""
+    parts = archives.members_of(SEEDS[suffix][0])
     more = "".join(
-        f'<Relationship Id="rX{name}" Type="{kind}/{name}" Target="{uri}" TargetMode="External"/>'
-        for name in ("image", "attachedTemplate", "oleObject", "hyperlink")
+        f'<Relationship Id="rX{name}" Type="{_RELATED}/{name}" Target="{uri}" TargetMode="External"/>'
+        for name in ("image", "attachedTemplate", "oleObject", "hyperlink", "video")
     )
-    rels = "word/_rels/document.xml.rels"
-    drawing = (
-        '<w:p><w:r><w:drawing><a:blip xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
-        f'xmlns:r="{kind}" r:link="rXimage"/></w:drawing></w:r></w:p></w:body>'
-    )
+    folder, name = part.rsplit("/", 1)
+    rels = f"{folder}/_rels/{name}.rels"
     changed = {
         rels: parts[rels].replace(b"</Relationships>", more.encode() + b"</Relationships>"),
-        "word/document.xml": parts["word/document.xml"].replace(b"</w:body>", drawing.encode()),
+        part: parts[part].replace(before.encode(), (asks + before).encode()),
     }
-    path.write_bytes(archives.archive(parts | changed))
+    assert all(changed[name] != parts[name] for name in changed)
+    return archives.archive(parts | changed)
+
+
+def _workbook(uri: str) -> bytes:
+    """A workbook that reads from another one."""
+    parts = archives.members_of(SEEDS["xlsx"][0])
+    link = "xl/externalLinks/externalLink1.xml"
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.externalLink+xml"
+    refers = f"<externalReferences><externalReference xmlns:r='{_RELATED}' r:id='rX'/></externalReferences>"
+    changes = (
+        ("[Content_Types].xml", "</Types>", f"<Override PartName='/{link}' ContentType='{kind}'/>"),
+        (
+            "xl/_rels/workbook.xml.rels",
+            "</Relationships>",
+            f"<Relationship Id='rX' Type='{_RELATED}/externalLink' Target='/{link}'/>",
+        ),
+        ("xl/workbook.xml", "<definedNames", refers),
+    )
+    for part, before, more in changes:
+        assert before.encode() in parts[part]
+        parts[part] = parts[part].replace(before.encode(), (more + before).encode(), 1)
+    book = f"<externalBook xmlns:r='{_RELATED}' r:id='r1'/>"
+    parts[link] = f"<externalLink xmlns='{main}'>{book}</externalLink>".encode()
+    parts["xl/externalLinks/_rels/externalLink1.xml.rels"] = (
+        "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'><Relationship "
+        f"Id='r1' Type='{_RELATED}/externalLinkPath' Target='{uri}' TargetMode='External'/></Relationships>"
+    ).encode()
+    return archives.archive(parts)
+
+
+def _open_document(suffix: str, before: str, uri: str) -> bytes:
+    """An OpenDocument file whose picture and whose object are elsewhere."""
+    parts = archives.members_of(SEEDS[suffix][0])
+    frame = (
+        "<draw:frame xmlns:xlink='http://www.w3.org/1999/xlink' svg:width='1cm' svg:height='1cm'>"
+        f"<draw:image xlink:href='{uri}'/><draw:object xlink:href='{uri}'/></draw:frame>"
+    )
+    wrapped = {"odt": f"<text:p>{frame}</text:p>", "ods": f"<table:shapes>{frame}</table:shapes>"}
+    content = parts["content.xml"].replace(before.encode(), (wrapped.get(suffix, frame) + before).encode())
+    assert content != parts["content.xml"]
+    return archives.archive(parts | {"content.xml": content})
 
 
 def test_all_of_them_are_read(report: dict[str, Any]) -> None:
     """What they ask for is missing, and the rest is there."""
     texts = report["found"]
-    assert len(texts) == 4 * 8
-    assert all("Bees" in text or "kilograms" in text for text in texts.values())
+    assert len(texts) == 4 * 13
+    words = ("Bees", "kilograms", "Swarms", "A1")
+    assert all(any(word in text for word in words) for text in texts.values())
 
 
 def test_nobody_is_asked(report: dict[str, Any], listener: tuple[str, list[bytes]]) -> None:

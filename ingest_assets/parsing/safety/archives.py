@@ -1,18 +1,23 @@
 """Office files, books and other archives: how much is in them, by their directory, before it is unpacked."""
 
 import re
+import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 
 from ingest_assets.model.options import ParsingOptions
-from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, PasswordNeeded
+from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, EmptyDocument, PasswordNeeded
 from ingest_assets.parsing.safety.bombs import refuse_bomb
 from ingest_assets.parsing.safety.entities import check_entities
+from ingest_assets.parsing.safety.repeats import check_repeats
 from ingest_assets.parsing.safety.sheets import check_sheet
 
 MAX_ARCHIVE_DEPTH = 4
 _HEAD_BYTES = 65536
+_DECK = "ppt/presentation.xml"
 _ENCRYPTED = 0x1
 _MARKUP = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".svg", ".vml")
 _PACKED = (
@@ -22,13 +27,32 @@ _PACKED = (
 _ROOT = re.compile(rb"<\x00?[A-Za-z_]")
 _DOCTYPE = re.compile(rb"<\x00?!\x00?D\x00?O\x00?C\x00?T\x00?Y\x00?P\x00?E", re.IGNORECASE)
 _LOCKED_CHAPTER = re.compile(rb"CipherReference[^>]+URI\s*=\s*[\"'][^\"']+\.x?html?[\"']", re.IGNORECASE)
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error)
 _DAMAGED = "The archive that the document is made of is damaged or truncated; get an intact copy."
 
 
 def check_archive(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
     """Refuse too many members, too much in them, archives in archives without end, and what is locked."""
     return _Walk(options).check(content, depth=1)
+
+
+@contextmanager
+def damage_named() -> Iterator[None]:
+    """Whatever an archive raises when its bytes are wrong, in our words."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise CorruptDocument(_DAMAGED) from error
+
+
+def refuse_no_slides(content: bytes) -> None:
+    """A presentation that nobody has put a slide into is whole, and has nothing to read."""
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        names = archive.namelist()
+        deck = archive.read(_DECK) if _DECK in names else b""
+    is_empty = b"presentation>" in deck and b"sldId " not in deck
+    if is_empty and not any(name.startswith("ppt/slides/") for name in names):
+        raise EmptyDocument("The presentation has no slides; add some or remove it.")
 
 
 class _Walk:
@@ -88,6 +112,9 @@ class _Walk:
             if member.filename.startswith("xl/worksheets/"):
                 head += stream.read()
                 check_sheet(head, self._options)
+            elif member.filename == "content.xml":
+                head += stream.read()
+                check_repeats(head, self._options)
             if _DOCTYPE.search(head) or not _ROOT.search(head):
                 return check_entities("A part of the document", head + stream.read(), self._options)
         return ()

@@ -7,21 +7,22 @@ from ingest_assets.parsing import media
 from ingest_assets.parsing.errors import (
     DocumentTooLarge,
     EmptyDocument,
-    PasswordNeeded,
     UnsupportedDocument,
 )
-from ingest_assets.parsing.safety.archives import check_archive
+from ingest_assets.parsing.safety.archives import check_archive, damage_named, refuse_no_slides
 from ingest_assets.parsing.safety.bombs import MEBIBYTE
 from ingest_assets.parsing.safety.entities import check_entities
 from ingest_assets.parsing.safety.images import check_image
 from ingest_assets.parsing.safety.nesting import refuse_deep_quotes
+from ingest_assets.parsing.safety.ole import check_outlook, ole_type
 from ingest_assets.parsing.safety.pages import check_web_page
 from ingest_assets.parsing.safety.pdf import check_pdf
+from ingest_assets.parsing.safety.tables import check_csv
+from ingest_assets.parsing.safety.templates import as_document
 from ingest_assets.parsing.safety.texts import decode_text
 
 _ARCHIVES = ("docx", "pptx", "xlsx", "odt", "ods", "odp", "epub")
 _TEXTS = ("md", "csv", "asciidoc", "vtt", "latex")
-_OLE_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _JATS = (b"JATS-journalpublishing", b"JATS-archive")
 
 
@@ -31,7 +32,6 @@ _ADVICE = {
     "application/vnd.ms-excel": "save it as XLSX or CSV",
     media.XLSB: "save it as XLSX or CSV",
     "application/vnd.ms-powerpoint": "save it as PPTX or PDF",
-    "application/vnd.ms-outlook": "save it as EML",
     "application/zip": "unpack it",
     "application/gzip": "unpack it",
     "application/x-tar": "unpack it",
@@ -64,11 +64,10 @@ def check_size(size_bytes: int, options: ParsingOptions) -> None:
 
 def docling_format(mime: str, content: bytes, options: ParsingOptions) -> str:
     """Docling's name for this media type; what it cannot read is refused with its reason."""
+    mime = ole_type(content, mime)
     kind = media.DOCLING_FORMATS.get(mime)
     if kind is not None:
         return kind
-    if mime == media.OLE and _OLE_ENCRYPTED in content:
-        raise PasswordNeeded("The Office file is encrypted; save a copy without a password.")
     if mime.endswith("xml"):
         check_entities("The XML", content, options)  # a bomb is called one, whatever it says it is
     what = "Files of no kind known here" if mime == media.UNKNOWN else f"Files of type {mime}"
@@ -83,18 +82,34 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
         return Inspected(content, check_pdf(content, options))
     if kind == "image":
         check_image(content, options)
+    elif kind == "email":
+        check_outlook(content, options)
     elif kind in _ARCHIVES:
-        return Inspected(content, check_archive(content, options))
+        return _inspect_archive(kind, content, options)
     elif kind == "html":
         return Inspected(*check_web_page(content, options))
     elif kind == "xml_jats":
         return Inspected(content, _check_article(content, options))
     elif kind in _TEXTS:
-        decoded = decode_text(content)
-        if kind == "md":
-            refuse_deep_quotes(decoded.text)
-        return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
+        return _inspect_text(kind, content)
     return Inspected(content)
+
+
+def _inspect_archive(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
+    warnings = check_archive(content, options)
+    with damage_named():  # so far, only the beginnings of parts were unpacked
+        if kind == "pptx":
+            refuse_no_slides(content)
+        return Inspected(as_document(content), warnings)
+
+
+def _inspect_text(kind: str, content: bytes) -> Inspected:
+    decoded = decode_text(content)
+    if kind == "md":
+        refuse_deep_quotes(decoded.text)
+    elif kind == "csv":
+        check_csv(decoded.text)
+    return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
 
 
 def _check_article(content: bytes, options: ParsingOptions) -> tuple[str, ...]:

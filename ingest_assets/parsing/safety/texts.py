@@ -2,9 +2,10 @@
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ingest_assets.parsing.errors import GarbledText
+from ingest_assets.parsing.media import unmarked_encoding
 
 MAX_BAD_SHARE = 0.1  # of the characters, before text is called garbled
 MAX_ACCENTED_SHARE = 0.2  # of the bytes, in languages that Windows-1252 was made for
@@ -59,6 +60,8 @@ def _decoded(content: bytes, declared: str) -> Decoded:
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return _marked(content[len(mark) :], encoding)
+    if wide := unmarked_encoding(content[:_SAMPLE_BYTES]):
+        return replace(_marked(content, wide), is_as_declared=False)
     for encoding in (declared, "utf-8"):
         if encoding and (text := _strictly(content, encoding)) is not None:
             return Decoded(text, is_as_declared=True)

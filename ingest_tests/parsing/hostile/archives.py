@@ -143,3 +143,23 @@ def far_cell() -> bytes:
     book.active["A1"], book.active["XFD1048576"] = "first", "last"
     book.save(made)
     return made.getvalue()
+
+
+def wide_dolls(member: str, width: int = 16, depth: int = 5) -> bytes:
+    """Archives of archives of archives, each with many: a small file, and a million at the bottom."""
+    content = b"x"
+    for _ in range(depth):
+        content = archive({f"{at}.zip": content for at in range(width)})
+    return archive({member: "<x/>", "word/embeddings/next.zip": content})
+
+
+def far_odf_cell() -> bytes:
+    """One cell that stands for sixteen thousand million."""
+    cell = "<table:table-cell table:number-columns-repeated='16000' office:value='1'/>"
+    row = f"<table:table-row table:number-rows-repeated='1000000'>{cell}</table:table-row>"
+    return odf("spreadsheet", f"<office:spreadsheet><table:table>{row}</table:table></office:spreadsheet>")
+
+
+def wide_odf_gap() -> bytes:
+    """One element that stands for two thousand million spaces."""
+    return odf("text", "<office:text><text:p>a<text:s text:c='2000000000'/>b</text:p></office:text>")

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from ingest_tests.fuzz.markup_seeds import JATS
 from ingest_tests.parsing import documents
-from ingest_tests.parsing.hostile import archives, images, markup, pdfs
+from ingest_tests.parsing.hostile import archives, images, markup, ole, pdfs
 
 BOMB = "E_SECURITY_DECOMPRESSION_BOMB"
 TOO_LONG = "E_SECURITY_TOO_MANY_PAGES"
@@ -46,6 +46,21 @@ def _laughing_docx() -> bytes:
     return _docx_with(**{"word/document.xml": markup.billion_laughs("w:document")})
 
 
+def _laughing_odt() -> bytes:
+    return archives.odf("text", markup.billion_laughs("office:document-content"))
+
+
+def _climbing_docx() -> bytes:
+    return _docx_with(**{"../../climbed": b"x", "/tmp/climbed": b"x", "word/media/../../../climbed": b"x"})
+
+
+def _deep_mail(depth: int = 1000) -> str:
+    mail = "Subject: Bees\n\nBees"
+    for _ in range(depth):
+        mail = f"MIME-Version: 1.0\nContent-Type: message/rfc822\n\n{mail}"
+    return f"From: ada@example.org\n{mail}"
+
+
 def _padded_laughing_docx() -> bytes:
     """The declarations come after a comment that is longer than any honest one."""
     comment = f"<?xml version='1.0'?><!--{'x' * 100_000}-->"
@@ -74,6 +89,10 @@ PDFS = (
     Crafted("page-tree-loop.pdf", pdfs.page_tree_loop, CORRUPT),
     Crafted("xref-loop.pdf", pdfs.looping_xref, "ok"),
     Crafted("nested-arrays.pdf", pdfs.nested_arrays, "ok"),
+    Crafted("outline-loop.pdf", pdfs.outline_loop, "ok"),
+    Crafted("hex-of-hex.pdf", pdfs.hex_chain, "ok"),
+    Crafted("run-length-bomb.pdf", pdfs.run_length, "ok"),
+    Crafted("font-bomb.pdf", pdfs.font_bomb, BOMB),
     Crafted("javascript.pdf", pdfs.with_javascript, "ok", "W_PDF_JAVASCRIPT"),
     Crafted("spelt-script.pdf", lambda: pdfs.with_javascript(b"/J#61vaScript"), "ok", "W_PDF_JAVASCRIPT"),
     Crafted("packed-javascript.pdf", pdfs.with_hidden_javascript, "ok", "W_PDF_JAVASCRIPT"),
@@ -100,6 +119,11 @@ ARCHIVES = (
     Crafted("overlapping.docx", lambda: archives.overlapping("word/document.xml"), BOMB),
     Crafted("far-cell.xlsx", archives.far_cell, BOMB),
     Crafted("deep.epub", lambda: archives.epub(markup.deep_html(20_000)), "ok", "W_HTML_FLATTENED"),
+    Crafted("far-cell.ods", archives.far_odf_cell, BOMB),
+    Crafted("endless-gap.odt", archives.wide_odf_gap, BOMB),
+    Crafted("billion-laughs.odt", _laughing_odt, BOMB),
+    Crafted("wide-dolls.docx", lambda: archives.wide_dolls("word/document.xml"), BOMB),
+    Crafted("paths-that-lead-out.docx", _climbing_docx, "ok"),
     Crafted("billion-laughs.docx", _laughing_docx, BOMB),
     Crafted("padded-laughs.docx", _padded_laughing_docx, BOMB),
     Crafted("locked.docx", lambda: archives.locked(_docx()), "E_PARSE_PASSWORD"),
@@ -145,6 +169,15 @@ IMAGES = (
 )
 
 TEXTS = (
+    Crafted("million-cells.csv", lambda: "a,b,c\n" * 400_000, "E_SECURITY_TOO_LARGE"),
+    Crafted("one-long-line.csv", lambda: "a," * 1_000_000, "E_SECURITY_TOO_LARGE"),
+    Crafted("unmarked-wide.txt", lambda: ("Bees and trees. " * 9).encode("utf-16-le"), "ok"),
+    Crafted("nothing-but-zeros.txt", lambda: bytes(100_000), "E_PARSE_UNSUPPORTED"),
+    Crafted("nothing-but-accents.txt", lambda: "a" + "\u0301" * 100_000, "ok"),
+    Crafted("deep-lists.md", lambda: "\n".join("  " * at + "- x" for at in range(1000)), CORRUPT),
+    Crafted("deep-braces.tex", lambda: "\\documentclass{a}" + "{" * 5000 + "x" + "}" * 5000, "ok"),
+    Crafted("deep-mail.eml", _deep_mail, CORRUPT),
+    Crafted("endless-mail.msg", lambda: ole.claiming(1 << 30), BOMB),
     Crafted("garbled.txt", lambda: bytes(range(1, 32)) * 99 + bytes(range(128, 256)) * 99, "E_PARSE_GARBLED"),
     Crafted("garbled.html", lambda: b"<html><body>" + bytes(range(128, 256)) * 50, "E_PARSE_GARBLED"),
     Crafted("zero-bytes.txt", lambda: b"", "E_PARSE_EMPTY"),

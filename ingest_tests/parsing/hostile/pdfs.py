@@ -151,3 +151,33 @@ def object_stream_bomb(mebibytes: int = 4096) -> bytes:
     """Objects in a stream that a viewer unpacks before it shows anything."""
     packed = stream(zipped(mebibytes), b"/Type/ObjStm/N 1/First 4/Filter/FlateDecode")
     return one_page(None, packed)
+
+
+def outline_loop() -> bytes:
+    """A table of contents whose entry is its own next, first and last."""
+    catalog = b"<</Type/Catalog/Pages 2 0 R/Outlines 6 0 R>>"
+    entry = b"<</Title(a)/Parent 6 0 R/Next 7 0 R/First 7 0 R/Prev 7 0 R>>"
+    return one_page(None, b"<</Type/Outlines/First 7 0 R/Last 7 0 R/Count 1>>", entry, catalog=catalog)
+
+
+def hex_chain(length: int = 10) -> bytes:
+    """Text in hexadecimal digits, in hexadecimal digits, and so on."""
+    content = TEXT
+    for _ in range(length):
+        content = content.hex().encode() + b">"
+    return one_page(stream(content, b"/Filter[" + b"/ASCIIHexDecode" * length + b"]"))
+
+
+def run_length(runs: int = 500_000) -> bytes:
+    """Spaces by the run, and the runs packed: some kilobytes for sixty million."""
+    return one_page(
+        stream(zlib.compress(b"\x81 " * runs + b"\x80", 9), b"/Filter[/FlateDecode/RunLengthDecode]")
+    )
+
+
+def font_bomb(mebibytes: int = 3000) -> bytes:
+    """A font that unfolds to more than there is memory for."""
+    font = b"<</Type/Font/Subtype/TrueType/BaseFont/X/FontDescriptor 7 0 R>>"
+    described = b"<</Type/FontDescriptor/FontName/X/Flags 4/FontFile2 8 0 R>>"
+    packed = stream(zipped(mebibytes), b"/Filter/FlateDecode")
+    return one_page(None, font, described, packed, page=_page(resources=b"/Font<</F2 6 0 R>>"))
