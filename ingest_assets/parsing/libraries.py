@@ -25,6 +25,7 @@ DECIDING = (
     "odfdo",
     "mail-parser",
     "python-oxmsg",
+    "defusedxml",
 )
 
 

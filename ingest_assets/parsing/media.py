@@ -13,6 +13,9 @@ PPTX = _OFFICE + "presentationml.presentation"
 XLSX = _OFFICE + "spreadsheetml.sheet"
 _ODF = "application/vnd.oasis.opendocument."
 JATS = "application/jats+xml"
+PATENT = "application/x-uspto+xml"
+MHTML = "multipart/related"
+BOXNOTE = "application/vnd.box.boxnote"
 XML = "application/xml"
 SVG = "image/svg+xml"
 OUTLOOK = "application/vnd.ms-outlook"
@@ -39,6 +42,10 @@ DOCLING_FORMATS: dict[str, str] = {
     "message/rfc822": "email",
     OUTLOOK: "email",
     JATS: "xml_jats",
+    PATENT: "xml_uspto",
+    MHTML: "mhtml",
+    BOXNOTE: "boxnote",
+    "application/json": "json_docling",
     _ODF + "text": "odt",
     _ODF + "spreadsheet": "ods",
     _ODF + "presentation": "odp",
@@ -72,6 +79,8 @@ _SUFFIXES: dict[str, str] = {
         "message/rfc822": "eml",
         XML: "xml",
         JATS: "nxml",
+        MHTML: "mhtml mht",
+        BOXNOTE: "boxnote",
         SVG: "svg",
         "application/json": "json",
         _ODF + "text": "odt ott",
@@ -143,6 +152,8 @@ _OLE_TYPES = {
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _TEXT_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _LATEX = re.compile(rb"\A(?:\s|%[^\n]*\n)*\\document(?:class|style)\b")
+_PATENTS = (b"<!doctype us-patent-", b"<!doctype patdoc", b"<!doctype patent-application-publication")
+_SAVED_PAGE = (b"\nsnapshot-content-location:", b"\nfrom: <saved by ", b'\nfrom: "saved by ')
 _MAIL_HEADER = re.compile(rb"[!-9;-~]+:[ \t]")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MAIL_SIGNS = (b"\nfrom:", b"\nreceived:", b"\nmime-version:", b"\nmessage-id:", b"\nreturn-path:")
@@ -208,6 +219,8 @@ def _markup_type(head: bytes, by_name: str | None) -> str | None:
         return "application/xhtml+xml" if text.lstrip().startswith(b"<?xml") else "text/html"
     if body.startswith((b"<!doctype article", b"<article")) and b"<?xml" in text[:200]:
         return JATS
+    if body.startswith(_PATENTS):
+        return PATENT
     if body.startswith((b"<!doctype svg", b"<svg")):
         return SVG
     return XML if by_name is None and text.lstrip().startswith(b"<?xml") else None
@@ -221,7 +234,8 @@ def _text_type(head: bytes, by_name: str | None) -> str | None:
         return "text/x-tex"
     headers = b"\n" + _BLANK_LINE.split(head, maxsplit=1)[0].lower()
     is_mail = _MAIL_HEADER.match(head) and sum(sign in headers for sign in _MAIL_SIGNS) >= 2
-    return "message/rfc822" if is_mail else None
+    is_page = b"multipart/related" in headers and any(sign in headers for sign in _SAVED_PAGE)
+    return (MHTML if is_page else "message/rfc822") if is_mail or is_page else None
 
 
 def _by_name(name: str, by_name: str | None, head: bytes) -> str:
@@ -233,7 +247,7 @@ def _by_name(name: str, by_name: str | None, head: bytes) -> str:
 
 
 def _is_text_type(mime: str) -> bool:
-    return mime.startswith("text/") or mime in ("message/rfc822", "application/xhtml+xml")
+    return mime.startswith("text/") or mime in ("message/rfc822", MHTML, "application/xhtml+xml")
 
 
 def _is_binary(head: bytes) -> bool:

@@ -149,6 +149,39 @@ iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJ
 --outer--
 """
 
+PATENT = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE us-patent-grant SYSTEM "us-patent-grant-v45-2014-04-03.dtd" [ ]>
+<us-patent-grant lang="EN"><us-bibliographic-data-grant>
+<invention-title id="d2e43">Hive scale</invention-title></us-bibliographic-data-grant>
+<abstract id="abstract"><p id="p-0001" num="0000">A scale for hives.</p></abstract>
+<description id="description"><heading id="h-0001" level="1">BACKGROUND</heading>
+<p id="p-0002" num="0001">Fifteen <b>kilograms</b> of stores.</p></description>
+<claims id="claims"><claim id="CLM-00001" num="00001"><claim-text>1. A scale.</claim-text></claim></claims>
+</us-patent-grant>
+"""
+
+MHTML = """From: <Saved by Blink>
+Snapshot-Content-Location: http://127.0.0.1:9/hives
+Subject: Hives
+MIME-Version: 1.0
+Content-Type: multipart/related; type="text/html"; boundary="part"
+
+--part
+Content-Type: text/html
+Content-Transfer-Encoding: quoted-printable
+Content-Location: http://127.0.0.1:9/hives
+
+<html><body><h1>Hives</h1><p>Fifteen kilograms =E2=82=AC</p><img src=3D"http://127.0.0.1:9/a.png"></body></html>
+
+--part--
+"""
+
+BOXNOTE = (
+    '{"doc": {"type": "doc", "content": [{"type": "heading", "attrs": {"level": 1}, "content": '
+    '[{"type": "text", "text": "Hives"}]}, {"type": "paragraph", "content": '
+    '[{"type": "text", "text": "Fifteen kilograms"}]}]}}'
+)
+
 JATS = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Archiving DTD v1.2//EN"
  "JATS-archivearticle1.dtd">

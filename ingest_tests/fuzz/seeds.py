@@ -7,7 +7,20 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ingest_tests.fuzz.markup_seeds import ADOC, CSV, EML, HTML, JATS, MARKDOWN, TEX, VTT, XHTML
+from ingest_tests.fuzz.markup_seeds import (
+    ADOC,
+    BOXNOTE,
+    CSV,
+    EML,
+    HTML,
+    JATS,
+    MARKDOWN,
+    MHTML,
+    PATENT,
+    TEX,
+    VTT,
+    XHTML,
+)
 from ingest_tests.parsing import documents
 from ingest_tests.parsing.hostile import archives, ole, pdfs
 
@@ -129,6 +142,15 @@ def _odf_content(body: str) -> str:
     )
 
 
+def _docling_json() -> bytes:
+    from docling_core.types.doc import DocItemLabel, DoclingDocument
+
+    document = DoclingDocument(name="hives")
+    document.add_title("Hives")
+    document.add_text(DocItemLabel.TEXT, "Fifteen kilograms")
+    return document.model_dump_json().encode()
+
+
 def _picture(kind: str) -> Callable[[], bytes]:
     def made() -> bytes:
         from PIL import Image, ImageDraw
@@ -156,6 +178,10 @@ _MAKERS: dict[str, tuple[Callable[[], bytes], ...]] = {
     "tex": (TEX.encode,),
     "eml": (EML.encode,),
     "nxml": (JATS.encode,),
+    "xml": (PATENT.encode,),
+    "mhtml": (MHTML.encode,),
+    "boxnote": (BOXNOTE.encode,),
+    "json": (_docling_json,),
     "epub": (lambda: archives.epub(XHTML),),
     "odt": (_odt,),
     "ods": (_ods,),

@@ -36,6 +36,10 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "xml_jats",
         ("Hives in", "Ada Lovelace", "Fifteen kilograms.", "Methods", "Bees, 1999."),
     ),
+    "xml": ("xml_uspto", ("Hive scale", "A scale for hives.", "kilograms", "1. A scale.")),
+    "mhtml": ("mhtml", ("Hives", "Fifteen kilograms €")),
+    "boxnote": ("boxnote", ("Hives", "Fifteen kilograms")),
+    "json": ("json_docling", ("Hives", "Fifteen kilograms")),
     "epub": ("epub", ("Hives", "fifteen", "Ångström é 🐝", "A1")),
     "odt": ("odt", ("Hives", "Bees and trees")),
     "ods": ("ods", ("A1",)),
@@ -43,8 +47,8 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     **dict.fromkeys(("png", "jpg", "tiff", "gif", "bmp", "webp"), ("image-embedded", ("bees",))),
 }
 # Nothing in these tells them from other plain text, so that the name must.
-KNOWN_BY_NAME = ("md", "txt", "csv", "adoc")
-KNOWN_IN_TEXT = ("tex", "eml")
+KNOWN_BY_NAME = ("md", "txt", "csv", "adoc", "boxnote", "json")
+KNOWN_IN_TEXT = ("tex", "eml", "mhtml")
 
 
 def _are_in_order(texts: tuple[str, ...], doctags: str) -> bool:
@@ -221,7 +225,7 @@ def test_what_is_not_read_is_refused_in_so_many_words(read: Read, name: str) -> 
     for called in (name, "document.pdf", "document.docx", "document"):
         if media_type(called, UNREAD[name]) in DOCLING_FORMATS:
             continue  # text that is called a PDF is a PDF that is none
-        with pytest.raises(errors.UnsupportedDocument, match=r"not read; \w+.*\.$") as caught:
+        with pytest.raises(errors.UnsupportedDocument, match=r"(not read|of Docling's); \w+.*\.$") as caught:
             read(called, UNREAD[name])
         assert caught.value.code == "E_PARSE_UNSUPPORTED"
 

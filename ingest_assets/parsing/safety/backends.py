@@ -14,7 +14,7 @@ def backend_options(kind: str, options: ParsingOptions) -> Any:
     size = options.max_unpacked_mebibytes * MEBIBYTE
     members = options.max_archive_members
     archive = {"max_total_bytes": size, "max_file_bytes": size, "max_member_count": members}
-    if kind == "html":
+    if kind in ("html", "mhtml"):
         return docling.HTMLBackendOptions(infer_furniture=options.html != "permissive")
     if kind == "image":
         return docling.PdfBackendOptions(max_image_pixels=options.max_image_megapixels * MEGAPIXEL)

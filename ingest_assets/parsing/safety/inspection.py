@@ -22,7 +22,7 @@ from ingest_assets.parsing.safety.templates import as_document
 from ingest_assets.parsing.safety.texts import decode_text
 
 _ARCHIVES = ("docx", "pptx", "xlsx", "odt", "ods", "odp", "epub")
-_TEXTS = ("md", "csv", "asciidoc", "vtt", "latex")
+_TEXTS = ("md", "csv", "asciidoc", "vtt", "latex", "boxnote", "json_docling")
 _JATS = (b"JATS-journalpublishing", b"JATS-archive")
 
 
@@ -90,6 +90,9 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
         return Inspected(*check_web_page(content, options))
     elif kind == "xml_jats":
         return Inspected(content, _check_article(content, options))
+    elif kind == "xml_uspto":
+        warnings = check_entities("The XML", content, options)
+        return Inspected(decode_text(content).text.encode(), warnings)
     elif kind in _TEXTS:
         return _inspect_text(kind, content)
     return Inspected(content)
@@ -109,6 +112,10 @@ def _inspect_text(kind: str, content: bytes) -> Inspected:
         refuse_deep_quotes(decoded.text)
     elif kind == "csv":
         check_csv(decoded.text)
+    elif kind == "json_docling" and '"DoclingDocument"' not in decoded.text:
+        raise UnsupportedDocument(
+            "JSON is read only when it is a document of Docling's; convert it to PDF, DOCX, HTML or Markdown."
+        )
     return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ingest_assets.parsing.safety.nesting import FLATTENED, flattened, is_too_deep
 from ingest_assets.parsing.safety.texts import decode_text
 
-_HOLDERS = ("md", "epub", "email")
+_HOLDERS = ("md", "epub", "email", "mhtml")
 _local = threading.local()
 
 
