@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.content import PageContent, Region
-from ingest_assets.parsing.embedded.drawn import drawn_tables
+from ingest_assets.parsing.embedded.drawn import drawn_tables, has_rows_of_texts
 from ingest_assets.parsing.embedded.lines import stands_beside
 from ingest_assets.parsing.embedded.rules import Rule, horizontal
 
@@ -47,7 +47,8 @@ def _zone(region: Region, content: PageContent, page: Box) -> Zone | None:
     if region.score < MIN_SCORE:
         return None
     if region.label == "table":
-        return Zone("table", region.score, _between_rules(region.box, content))
+        is_table = has_rows_of_texts(region.box, content)
+        return Zone("table", region.score, _between_rules(region.box, content)) if is_table else None
     if region.label != "figure" or region.box.area > MAX_PAGE_SHARE * page.area:
         return None
     if _is_ruled_text(region.box, content):

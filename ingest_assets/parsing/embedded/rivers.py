@@ -1,0 +1,88 @@
+"""Columns that stand so close that the gaps between them are no wider than those between words.
+
+They show all the same: line after line, a word begins at the same place, or figures stand beside figures, and
+no word reaches over that place. Words of running text fall together like that in a line or two, not in many.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ingest_assets.parsing.embedded.lines import Word
+
+SAME_START = 1.0  # points between the starts of words below each other
+MIN_LINES = 4
+MIN_SHARE = 0.6  # of the lines that reach to both sides of the place
+MIN_GAP = 0.12  # of the text's height
+MAX_CROSSING = 0.15  # share of the lines with a word over the place (headings over several columns)
+
+_FIGURE = re.compile(r"[(<>~±+\-–−$€£¥*]*\d[\d.,:/%]*[)%*†‡]*|[-–—]|n/?a", re.IGNORECASE)
+
+Rows = Sequence[Sequence[Word]]
+
+
+@dataclass(frozen=True, slots=True)
+class River:
+    """Where two columns meet: from the end of the left one to the start of the right one."""
+
+    left: float
+    right: float
+    is_aligned: bool = True  # words begin at its right bank
+
+    def parts(self, before: Word, after: Word) -> bool:
+        """Whether it runs between two words that follow each other on a line.
+
+        A heading may be wider than its column, so it takes a word at the right bank, or two figures.
+        """
+        if before.box.right > self.right or after.box.left < self.right - SAME_START:
+            return False
+        is_at_bank = after.box.left <= self.right + SAME_START and self.is_aligned
+        return is_at_bank or (is_figure(before.text.split()[-1]) and is_figure(after.text))
+
+
+def is_figure(text: str) -> bool:
+    """Whether a word is a number, or stands for one that is missing."""
+    return bool(_FIGURE.fullmatch(text.strip()))
+
+
+def rivers(lines: Rows, size: float) -> list[River]:
+    """The places, from left to right."""
+    starts = sorted({word.box.left for line in lines for word in line[1:]})
+    found: list[River] = []
+    for start in starts:
+        if not found or start > found[-1].right + SAME_START:
+            river = _river(lines, start, size)
+            found += [river] if river else []
+    return found
+
+
+def _river(lines: Rows, start: float, size: float) -> River | None:
+    """The river whose right bank is here, if it is one."""
+    pairs, crossing, both = [], 0, 0
+    for line in lines:
+        before = [word for word in line if word.box.left < start - SAME_START]
+        after = [word for word in line if word.box.left >= start - SAME_START]
+        if before and before[-1].box.right > start:
+            crossing += 1
+        elif before and after:
+            both += 1
+            pairs.append((before[-1], after[0]))
+    if both < MIN_LINES or crossing > MAX_CROSSING * len(lines):
+        return None
+    bank = max(one.box.right for one, _ in pairs)
+    if start - bank < MIN_GAP * size:
+        return None
+    aligned = 0 if _is_a_counter(pairs) else sum(abs(o.box.left - start) <= SAME_START for _, o in pairs)
+    figures = sum(is_figure(one.text) and is_figure(other.text) for one, other in pairs)
+    if max(aligned, figures) < max(MIN_LINES, MIN_SHARE * both):
+        return None
+    return River(bank, start, is_aligned=aligned >= max(MIN_LINES, MIN_SHARE * both))
+
+
+def _is_a_counter(pairs: Sequence[tuple[Word, Word]]) -> bool:
+    """What stands before is equally wide and at the same place in each line, as `1.` is or `Tier`."""
+    lefts, rights = [one.box.left for one, _ in pairs], [one.box.right for one, _ in pairs]
+    usual = median(rights)
+    odd = sum(abs(right - usual) > SAME_START for right in rights)
+    return max(lefts) - min(lefts) <= 2 * SAME_START or odd <= MAX_CROSSING * len(rights)
