@@ -42,7 +42,7 @@ class Box:
         return min(self.bottom, other.bottom) - max(self.top, other.top)
 
     def share_in(self, other: "Box") -> float:
-        """The share of this box that the other one covers; of a line without area, the share of its length."""
+        """The share of this box that the other one covers; of a line without area, that of its length."""
         width, height = self.shared_width(other), self.shared_height(other)
         if width < 0 or height < 0:
             return 0.0

@@ -29,7 +29,7 @@ def separators(
 ) -> list[float]:
     """Distances from the left at which columns meet; one fewer than there are columns.
 
-    `rows` holds the texts of each line, `words` their words, `close` the places that are no wider than spaces.
+    `rows` holds the texts of each line, `words` their words, `close` the places no wider than spaces.
     """
     drawn = _drawn(box, verticals)
     strips = _white_strips(rows, words, size, close)
@@ -71,9 +71,7 @@ def _is_in(x: float, strip: tuple[float, float]) -> bool:
     return strip[0] - SNAP <= x <= strip[1] + SNAP
 
 
-def _white_strips(
-    rows: Rows, words: Rows, size: float, close: Sequence[River]
-) -> list[tuple[float, float]]:
+def _white_strips(rows: Rows, words: Rows, size: float, close: Sequence[River]) -> list[tuple[float, float]]:
     """Strips that at most a few rows reach over, with text on both sides; and the places of close columns."""
     edges = sorted({edge for row in words for word in row for edge in (word.box.left, word.box.right)})
     allowed = max(MAX_CROSSING * len(rows), 1.0 if len(rows) > 2 else 0.0)

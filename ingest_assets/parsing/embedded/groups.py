@@ -1,4 +1,4 @@
-"""Texts of a table that stand between its lines: in the middle of a tall row, or of rows that share a label."""
+"""Texts of a table that stand between its lines: in the middle of a tall row, or of rows with one label."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -41,7 +41,7 @@ def vertical(boxes: Iterable[Box]) -> list[Rule]:
 
 
 def without_underlines(boxes: Sequence[Box], words: Sequence[Word]) -> list[Box]:
-    """The lines but for those under words, as links have them: no longer than the words, and touching them."""
+    """The lines but for those under words, as links have them: at the words' feet, and no longer."""
     return [box for box in boxes if box.height > box.width or not any(_underlines(box, w) for w in words)]
 
 
