@@ -5,6 +5,7 @@ no word reaches over that place. Words of running text fall together like that i
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -47,27 +48,29 @@ def is_figure(text: str) -> bool:
 
 
 def rivers(lines: Rows, size: float) -> list[River]:
-    """The places, from left to right."""
+    """The places, from left to right. The words of a line come from left to right too."""
     starts = sorted({word.box.left for line in lines for word in line[1:]})
+    lefts = [[word.box.left for word in line] for line in lines]
     found: list[River] = []
+    last = float("-inf")
     for start in starts:
-        if not found or start > found[-1].right + SAME_START:
-            river = _river(lines, start, size)
+        if start > last + SAME_START / 2 and (not found or start > found[-1].right + SAME_START):
+            last = start
+            river = _river(lines, lefts, start, size)
             found += [river] if river else []
     return found
 
 
-def _river(lines: Rows, start: float, size: float) -> River | None:
+def _river(lines: Rows, lefts: Sequence[Sequence[float]], start: float, size: float) -> River | None:
     """The river whose right bank is here, if it is one."""
     pairs, crossing, both = [], 0, 0
-    for line in lines:
-        before = [word for word in line if word.box.left < start - SAME_START]
-        after = [word for word in line if word.box.left >= start - SAME_START]
-        if before and before[-1].box.right > start:
+    for line, own in zip(lines, lefts, strict=True):
+        at = bisect_left(own, start - SAME_START)
+        if at and line[at - 1].box.right > start:
             crossing += 1
-        elif before and after:
+        elif 0 < at < len(line):
             both += 1
-            pairs.append((before[-1], after[0]))
+            pairs.append((line[at - 1], line[at]))
     if both < MIN_LINES or crossing > MAX_CROSSING * len(lines):
         return None
     bank = max(one.box.right for one, _ in pairs)

@@ -9,6 +9,7 @@ from ingest_assets.parsing.embedded.lines import Word
 SAME = 2.0  # points that pieces of one line may be apart across it
 GAP = 4.0  # points that they may be apart along it
 MIN_LENGTH = 6.0
+MANY = 400  # lines: more than a page has links
 UNDER = 0.8  # share of the shorter one that a word and the line under it have in common
 
 
@@ -42,6 +43,8 @@ def vertical(boxes: Iterable[Box]) -> list[Rule]:
 
 def without_underlines(boxes: Sequence[Box], words: Sequence[Word]) -> list[Box]:
     """The lines but for those under words, as links have them: at the words' feet, and no longer."""
+    if len(boxes) > MANY:
+        return list(boxes)  # a drawing
     return [box for box in boxes if box.height > box.width or not any(_underlines(box, w) for w in words)]
 
 
