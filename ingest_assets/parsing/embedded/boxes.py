@@ -42,12 +42,15 @@ class Box:
         return min(self.bottom, other.bottom) - max(self.top, other.top)
 
     def share_in(self, other: "Box") -> float:
-        """The share of this box that the other one covers; a box without area is covered or not."""
+        """The share of this box that the other one covers; of a line without area, that of its length."""
         width, height = self.shared_width(other), self.shared_height(other)
         if width < 0 or height < 0:
             return 0.0
         area = self.area
-        return width * height / area if area > 0 else 1.0
+        if area > 0:
+            return width * height / area
+        length = max(self.width, self.height)
+        return max(width, height) / length if length > 0 else 1.0
 
     def holds_middle_of(self, other: "Box") -> bool:
         """Whether the other box's middle lies in this one."""

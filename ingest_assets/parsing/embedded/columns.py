@@ -6,6 +6,7 @@ from itertools import accumulate, pairwise
 
 from ingest_assets.parsing.embedded.boxes import Box
 from ingest_assets.parsing.embedded.lines import Word
+from ingest_assets.parsing.embedded.rivers import River
 from ingest_assets.parsing.embedded.rules import Rule
 
 MIN_STRIP = 0.35  # of the text's height: how wide a white strip between columns is at least
@@ -18,13 +19,20 @@ SNAP = 3.0  # points
 Rows = Sequence[Sequence[Word]]
 
 
-def separators(rows: Rows, words: Rows, box: Box, verticals: Sequence[Rule], size: float) -> list[float]:
+def separators(
+    rows: Rows,
+    words: Rows,
+    box: Box,
+    verticals: Sequence[Rule],
+    size: float,
+    close: Sequence[River] = (),
+) -> list[float]:
     """Distances from the left at which columns meet; one fewer than there are columns.
 
-    `rows` holds the texts of each line, `words` their words.
+    `rows` holds the texts of each line, `words` their words, `close` the places no wider than spaces.
     """
     drawn = _drawn(box, verticals)
-    strips = _white_strips(rows, words, size)
+    strips = _white_strips(rows, words, size, close)
     white = [strip for strip in strips if not any(_is_in(x, strip) for x in drawn)]
     between = sorted([*drawn, *((left + right) / 2 for left, right in white)])
     for x in sorted(set(between) - set(drawn)):
@@ -63,8 +71,8 @@ def _is_in(x: float, strip: tuple[float, float]) -> bool:
     return strip[0] - SNAP <= x <= strip[1] + SNAP
 
 
-def _white_strips(rows: Rows, words: Rows, size: float) -> list[tuple[float, float]]:
-    """Strips that at most a few rows reach over, with text on both sides."""
+def _white_strips(rows: Rows, words: Rows, size: float, close: Sequence[River]) -> list[tuple[float, float]]:
+    """Strips that at most a few rows reach over, with text on both sides; and the places of close columns."""
     edges = sorted({edge for row in words for word in row for edge in (word.box.left, word.box.right)})
     allowed = max(MAX_CROSSING * len(rows), 1.0 if len(rows) > 2 else 0.0)
     strips: list[list[tuple[float, float, int]]] = [[]]
@@ -75,7 +83,22 @@ def _white_strips(rows: Rows, words: Rows, size: float) -> list[tuple[float, flo
         elif strips[-1]:
             strips.append([])
     clearest = [_clearest(strip) for strip in strips if strip]
-    return [strip for strip in clearest if _is_wide(rows, strip, size) and _is_between_texts(rows, strip)]
+    # A gap inside a column of justified text is no place where columns meet if a close one is beside it.
+    own = [
+        part
+        for strip, part in zip((strip for strip in strips if strip), clearest, strict=True)
+        if not any(_holds(strip, river) and not _touch(part, river) for river in close)
+    ]
+    wide = [strip for strip in own if _is_wide(rows, strip, size) and _is_between_texts(rows, strip)]
+    return [*wide, *((r.left, r.right) for r in close if not any(_touch(strip, r) for strip in wide))]
+
+
+def _holds(strip: Sequence[tuple[float, float, int]], river: River) -> bool:
+    return strip[0][0] <= river.right <= strip[-1][1] + 1
+
+
+def _touch(strip: tuple[float, float], river: River) -> bool:
+    return strip[0] <= river.right + 1 and river.left <= strip[1] + 1
 
 
 def _crossings(rows: Rows, edges: Sequence[float]) -> list[int]:

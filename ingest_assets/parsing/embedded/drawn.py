@@ -15,6 +15,7 @@ MAX_PAGE_SHARE = 0.8
 MIN_WIDTH = 40.0
 MANY = 400  # lines: more than any table has
 COLUMN_GAP = 1.5  # heights of the text between two texts of a row
+MIN_GAP = 0.6  # the same, where something else says that it is a table
 
 
 def drawn_tables(content: PageContent) -> list[Box]:
@@ -74,22 +75,33 @@ def _is_as_long(one: Rule, other: Rule) -> bool:
     return abs(one.start - other.start) <= TOUCH and abs(one.end - other.end) <= TOUCH
 
 
+def has_rows_of_texts(box: Box, content: PageContent) -> bool:
+    """Whether anything in a box stands side by side: on a scan, anything at all."""
+    words = [word.box for word in content.words if box.holds_middle_of(word.box)]
+    return not words or any(_is_several(row, MIN_GAP) for row in _rows(words))
+
+
 def _has_columns(box: Box, content: PageContent) -> bool:
     """Most of its lines of text have several texts, far enough apart."""
     words = [word.box for word in content.words if box.holds_middle_of(word.box) and word.turn == 0]
     if len(words) < MIN_WORDS or not box.height > 0:
         return False
+    rows = _rows(words)
+    several = sum(_is_several(row, COLUMN_GAP) for row in rows)
+    return len(rows) >= 2 and several >= max(2.0, MIN_ROWS_IN_COLUMNS * len(rows))
+
+
+def _rows(words: Sequence[Box]) -> list[list[Box]]:
     rows: list[list[Box]] = []
     for word in sorted(words, key=lambda word: (word.middle_y, word.left)):
         if rows and stands_beside(rows[-1][0], word):
             rows[-1].append(word)
         else:
             rows.append([word])
-    several = sum(_is_several(row) for row in rows)
-    return len(rows) >= 2 and several >= max(2.0, MIN_ROWS_IN_COLUMNS * len(rows))
+    return rows
 
 
-def _is_several(row: Sequence[Box]) -> bool:
+def _is_several(row: Sequence[Box], min_gap: float) -> bool:
     ordered = sorted(row, key=lambda word: word.left)
     gaps = ((after.left - before.right, before.height) for before, after in pairwise(ordered))
-    return any(gap > COLUMN_GAP * height for gap, height in gaps)
+    return any(gap > min_gap * height for gap, height in gaps)

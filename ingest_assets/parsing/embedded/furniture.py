@@ -109,8 +109,10 @@ def _is_alone(at: int, blocks: Sequence[Block], aside: set[int], body_size: floa
     block = blocks[at]
     others = [other for one, other in enumerate(blocks) if one != at and one not in aside]
     gaps = [-other.box.shared_height(block.box) for other in others if other.box.shared_width(block.box) > 0]
+    if min(gaps, default=block.size) < OFF * block.size:
+        return False
     if is_page_number(block.text):
-        return min(gaps, default=block.size) >= OFF * block.size
+        return True
     first = block.lines[0]
     stands_out = first.style.bold > 0.5 or first.size > STANDS_OUT * body_size
     return block.vote("header", "footer") >= MIN_VOTE and not stands_out and len(block.lines) < MAX_LINES

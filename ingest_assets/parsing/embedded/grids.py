@@ -8,11 +8,13 @@ from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.cells import GridCell, apart, cells_of
 from ingest_assets.parsing.embedded.columns import column_of, separators
 from ingest_assets.parsing.embedded.content import PageContent
+from ingest_assets.parsing.embedded.groups import grouped
 from ingest_assets.parsing.embedded.heights import evened
 from ingest_assets.parsing.embedded.lines import Word, WordsByPlace, stands_beside
-from ingest_assets.parsing.embedded.rules import Rule, horizontal, vertical
+from ingest_assets.parsing.embedded.rivers import River, rivers
+from ingest_assets.parsing.embedded.rules import Rule, horizontal, vertical, without_underlines
 from ingest_assets.parsing.embedded.spans import divided, stretched
-from ingest_assets.parsing.embedded.table_rows import Band, Text, bands_of, joined_rows
+from ingest_assets.parsing.embedded.table_rows import Band, Text, bands_of
 
 MAX_WORD_GAP = 0.6  # of the text's height; a wider gap separates two cells
 MIN_COLUMN_GAP = 0.35  # of the text's height, where columns are known to meet
@@ -39,12 +41,15 @@ def grid_of(words: Sequence[Word], lines: Sequence[Box], box: Box) -> Grid:
         return Grid(0, 0, ())
     area = around([box, *(word.box for word in filled)])
     near = [line for line in lines if line.share_in(area.grown(2 * REACH, 2 * REACH)) > 0.6]
+    near = without_underlines(near, filled)
     size = median(word.box.height for word in filled)
     lines_of_words = text_rows(filled, size)
     down = vertical(near)
-    between = separators([_phrases(row, ()) for row in lines_of_words], lines_of_words, area, down, size)
+    close = [] if down else rivers(lines_of_words, size)
+    phrases = [_phrases(row, (), close) for row in lines_of_words]
+    between = separators(phrases, lines_of_words, area, down, size, close)
     rows = [
-        [_text(phrase, between, size, line) for phrase in _phrases(row, between)]
+        [_text(phrase, between, size, line) for phrase in _phrases(row, between, close)]
         for line, row in enumerate(lines_of_words)
     ]
     rows, between = _without_empty_sides(rows, between)
@@ -99,7 +104,7 @@ def _distance(row: Sequence[Word], word: Word) -> float:
     return abs(word.box.middle_y - sum(one.box.middle_y for one in row) / len(row))
 
 
-def _phrases(row: Sequence[Word], between: Sequence[float]) -> list[Word]:
+def _phrases(row: Sequence[Word], between: Sequence[float], close: Sequence[River]) -> list[Word]:
     """Neighbours that a space separates are one text, unless columns meet between them."""
     phrases = [row[0]]
     for word in row[1:]:
@@ -107,7 +112,8 @@ def _phrases(row: Sequence[Word], between: Sequence[float]) -> list[Word]:
         height = min(last.box.height, word.box.height)
         gap = word.box.left - last.box.right
         is_split = any(last.box.right - 1 <= x <= word.box.left + 1 for x in between)
-        if gap > (MIN_COLUMN_GAP if is_split else MAX_WORD_GAP) * height:
+        is_apart = gap > (MIN_COLUMN_GAP if is_split else MAX_WORD_GAP) * height
+        if is_apart or any(river.parts(last, word) for river in close):
             phrases.append(word)
         else:
             text = f"{last.text.strip()} {word.text.strip()}"
@@ -131,9 +137,15 @@ def _grid(bands: Sequence[Band], between: Sequence[float], down: Sequence[Rule],
         if band.partial:
             own = divided(band, count, between, bool(down), size)
         else:
-            rows = joined_rows(band, ends, size, is_header=number == 0 and len(bands) > 1)
-            wide = [stretched(row, between, down, is_header=number == 0) for row in rows]
+            is_ruled = len(bands) > 1
+            found = grouped(band, ends, size, is_header=is_ruled and number == 0, is_ruled=is_ruled)
+            wide = [stretched(row, between, down, is_header=number == 0) for row in found.rows]
             own = [cell for at, row in enumerate(wide) for cell in cells_of(row, count + at)]
+            own += [
+                cell
+                for label in found.labels
+                for cell in cells_of([label.text], count + label.first, count + label.end)
+            ]
         cells += own
         count = max(cell.end_row for cell in own)
         if number == 0:

@@ -63,9 +63,12 @@ def heading_score(block: Block, page: Sequence[Block], body: Body, *, is_first_p
     if not _can_be(block, words):
         return 0.0
     bold = is_bold(block)
-    named = _number_points(text) + 1.0 * is_in_capitals(block) + 1.0 * bool(_COMMON.fullmatch(text))
+    name = text[len(section_number_of(text)) :].lstrip()
+    named = _number_points(text) + 1.0 * is_in_capitals(block) + 1.0 * bool(_COMMON.fullmatch(name))
     title = 1.5 * block.vote("title")
     size = _size_points(block, body)
+    if is_in_capitals(block) and named > 1.0:
+        size = max(size, 0.0)  # small capitals are small; small print has neither number nor known name
     if is_first_page and not (bold or named or title > 0.75) and block.size < max(one.size for one in page):
         size = min(size, 0.5)  # names of authors, not headings
     score = (
@@ -175,7 +178,9 @@ def _is_in_a_series(block: Block, page: Sequence[Block]) -> bool:
 
 
 def _looks_like(one: Block, other: Block) -> bool:
-    if not one.lines or one.lines[0].font != other.lines[0].font:
+    if not one.lines or len(one.lines) > MAX_LINES or one.lines[0].font != other.lines[0].font:
+        return False
+    if is_in_capitals(one) != is_in_capitals(other):
         return False
     return abs(one.size - other.size) < 0.1 * other.size
 

@@ -1,25 +1,30 @@
 """How large letters are. Some fonts come with boxes as tall as the font, others with boxes around the ink.
 
 In the second kind `on` is half as tall as `only`, though both are the same size; what is known of the letters
-then tells how tall the font is. A few fonts claim to be far taller than they are: there their width tells.
+then tells how tall the font is. A few fonts claim to be far taller or lower than they are: there their width
+tells.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
 from ingest_assets.parsing.embedded.boxes import Box
+from ingest_assets.parsing.embedded.fonts import font_style
 from ingest_assets.parsing.embedded.lines import Word
 
 _DEEP = set("gjpqyQçşţğ,;()[]{}|/@§µ$ß")
 _LOW = set("acemnorsuvwxz")
 _TALL_HEIGHT, _LOW_HEIGHT, _DEPTH = 0.68, 0.46, 0.22  # of the font's size, above and below the line
 MAX_RATIO_OF_LOW = 0.72  # height of words like `on` over that of words like `only`
-_PLAIN = re.compile(r"[A-Z]?[a-z]{3,}")
+_PLAIN = re.compile(r"[A-Z]?[a-z]{3,}|[\u05d0-\u05ea]{3,}")
 USUAL_WIDTH = 0.5  # of a small letter, in heights of its font's box
 MIN_FACTOR = 0.8  # how much narrower a font may be before its height is not believed
+MAX_FACTOR = 1.5  # how much wider
 MIN_WORDS = 2
+MIN_PLAIN = 0.4  # share of a font's words that are in letters of known width
 
 
 def evened(words: Iterable[Word]) -> list[Word]:
@@ -65,16 +70,30 @@ def _evened(word: Word) -> Word:
 
 
 def _odd_fonts(words: Sequence[Word]) -> dict[str, float]:
-    """By how much the boxes of a font are to be made lower; only fonts that need it."""
+    """By how much the boxes of a font are to be made lower or taller; only fonts that need it."""
     widths: dict[str, list[float]] = {}
+    counts: Counter[str] = Counter()
     for word in words:
+        counts[word.font] += word.text.isalpha()
         if _PLAIN.fullmatch(word.text) and word.box.height > 0:
             widths.setdefault(word.font, []).append(word.box.width / len(word.text) / word.box.height)
-    factors = {font: median(found) / USUAL_WIDTH for font, found in widths.items() if len(found) >= MIN_WORDS}
-    return {font: factor for font, factor in factors.items() if factor < MIN_FACTOR}
+    factors = {
+        font: median(found) / USUAL_WIDTH
+        for font, found in widths.items()
+        if len(found) >= max(MIN_WORDS, MIN_PLAIN * counts[font])
+    }
+    return {
+        font: factor
+        for font, factor in factors.items()
+        if factor < MIN_FACTOR or (factor > MAX_FACTOR and not font_style(font).mono)
+    }
 
 
 def _scaled(word: Word, factor: float) -> Word:
+    if factor > 1:  # what is missing is missing above the line
+        height = word.box.height * factor * (_TALL_HEIGHT + _DEPTH)
+        foot = word.box.bottom + _DEPTH / 2 * height
+        return replace(word, box=Box(word.box.left, foot - height, word.box.right, foot))
     half = word.box.height * factor / 2
     box = Box(word.box.left, word.box.middle_y - half, word.box.right, word.box.middle_y + half)
     return replace(word, box=box)

@@ -22,6 +22,7 @@ from ingest_assets.parsing.ocr_clock import OcrClock
 
 MOST_VOTES = 8  # lines that are asked which way up they stand
 MIN_CERTAINTY = 0.7  # that a line stands upside down
+PADDING = 0.12  # of a line's height, at either end
 TALL = 1.5  # height over width of a line that runs up or down the page
 
 
@@ -84,7 +85,7 @@ class ScannedPageOcrModel(RapidOcrModel):
 
     def _lines(self, image: Any) -> list[tuple[Any, str, float]]:
         """Four corners, text and certainty of each line."""
-        result = self._ask(image, use_det=True, use_cls=True, use_rec=True)
+        result = self._ask(image, use_det=True, use_cls=False, use_rec=True)
         if result is None or result.boxes is None:
             return []
         return list(zip(result.boxes.tolist(), result.txts, result.scores, strict=True))
@@ -115,7 +116,7 @@ class ScannedPageOcrModel(RapidOcrModel):
 
     def _cell(self, at: int, line: tuple[Any, str, float], turn: int, size: tuple[float, float]) -> TextCell:
         corners, text, score = line
-        box = _box(corners)
+        box = _inked(_box(corners))
         scaled = Box(*(edge / self.scale for edge in (box.left, box.top, box.right, box.bottom)))
         return TextCell(
             index=at,
@@ -130,6 +131,11 @@ class ScannedPageOcrModel(RapidOcrModel):
 def _box(corners: Any) -> Box:
     xs, ys = [x for x, _ in corners], [y for _, y in corners]
     return Box(min(xs), min(ys), max(xs), max(ys))
+
+
+def _inked(box: Box) -> Box:
+    """The box of a line without what the detector adds at both ends of its text."""
+    return box.grown(-min(PADDING * box.height, box.width / 4), 0)
 
 
 def _rectangle(box: Box, turn: int) -> BoundingRectangle:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ingest_assets.parsing.embedded.boxes import Box, around
 
-MIN_GUTTER = 6.0  # points
+MIN_GUTTER = 4.0  # points
 SHRINK = 0.15  # of a line's height, at top and bottom: boxes of text overlap by that without meaning anything
 MAX_LABEL_LINES = 2
 LABEL_WIDTH = 0.5  # of the other side's width, at most, unless there are many rows

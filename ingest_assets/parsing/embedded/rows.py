@@ -1,6 +1,7 @@
 """The lines of a page as a reader sees them: pieces that stand side by side, brought together."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ingest_assets.parsing.embedded.content import Region
 from ingest_assets.parsing.embedded.direction import leaning
@@ -12,6 +13,8 @@ MAX_GAP = 1.0
 MAX_GAP_IN_REGION = 1.4
 MAX_GAP_AFTER_MARKER = 4.0
 LATEST = 40
+LONG = 8.0  # heights of the text: how wide a piece beside a gutter is at least
+MIN_GUTTER_ROWS = 5
 _LONGEST_MARKER = 8
 
 
@@ -23,7 +26,9 @@ def lines_of(pieces: Sequence[Word], words: WordsByPlace, regions: Sequence[Regi
         if piece.text.strip() and piece.box.area > 0
     ]
     is_foreign = sum(leaning(line.text) for line in styled) > 0
-    groups = [group for row in rows_of(styled) for group in _groups(row, regions)]
+    rows = rows_of(styled)
+    gutters = _gutters(rows)
+    groups = [group for row in rows for group in _groups(row, regions, gutters)]
     return [joined(group, in_right_to_left=is_foreign) for group in groups]
 
 
@@ -44,12 +49,34 @@ def _is_in_row(line: Line, row: Sequence[Line]) -> bool:
     return any(stands_beside(one.box, line.box) for one in row[-LATEST:])
 
 
-def _groups(row: Sequence[Line], regions: Sequence[Region]) -> list[list[Line]]:
+def _gutters(rows: Sequence[Sequence[Line]]) -> list[float]:
+    """Places where, row after row, one long piece ends and the next begins: between columns of text.
+
+    The boxes that OCR draws around lines reach so far that nothing else tells columns from words.
+    """
+    gaps = [
+        (one.box.right, other.box.left)
+        for row in rows
+        for one, other in pairwise(row)
+        if min(one.box.width, other.box.width) > LONG * max(one.size, other.size)
+    ]
+    found: list[float] = []
+    for left, right in gaps if len(gaps) >= MIN_GUTTER_ROWS else ():
+        x = (left + right) / 2
+        if right > left and not any(abs(x - other) < right - left for other in found):
+            found += [x] if sum(a < x < b for a, b in gaps) >= MIN_GUTTER_ROWS else []
+    return found
+
+
+def _groups(
+    row: Sequence[Line], regions: Sequence[Region], gutters: Sequence[float] = ()
+) -> list[list[Line]]:
     groups: list[list[Line]] = [[row[0]]]
     for line in row[1:]:
         last = groups[-1][-1]
         gap = -last.box.shared_width(line.box)
-        if gap <= _max_gap(last, line, regions) * min(last.size, line.size):
+        is_parted = any(last.box.right < x < line.box.left for x in gutters)
+        if not is_parted and gap <= _max_gap(last, line, regions) * min(last.size, line.size):
             groups[-1].append(line)
         else:
             groups.append([line])

@@ -4,10 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ingest_assets.parsing.embedded.boxes import Box
+from ingest_assets.parsing.embedded.lines import Word
 
 SAME = 2.0  # points that pieces of one line may be apart across it
 GAP = 4.0  # points that they may be apart along it
 MIN_LENGTH = 6.0
+MANY = 400  # lines: more than a page has links
+UNDER = 0.8  # share of the shorter one that a word and the line under it have in common
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,18 @@ def horizontal(boxes: Iterable[Box]) -> list[Rule]:
 def vertical(boxes: Iterable[Box]) -> list[Rule]:
     """Lines from top to bottom, from left to right."""
     return _joined([Rule(box.middle_x, box.top, box.bottom) for box in boxes if box.height > box.width])
+
+
+def without_underlines(boxes: Sequence[Box], words: Sequence[Word]) -> list[Box]:
+    """The lines but for those under words, as links have them: at the words' feet, and no longer."""
+    if len(boxes) > MANY:
+        return list(boxes)  # a drawing
+    return [box for box in boxes if box.height > box.width or not any(_underlines(box, w) for w in words)]
+
+
+def _underlines(line: Box, word: Word) -> bool:
+    is_at_foot = word.box.middle_y < line.middle_y < word.box.bottom
+    return is_at_foot and line.shared_width(word.box) > UNDER * min(line.width, word.box.width)
 
 
 def _joined(pieces: Sequence[Rule]) -> list[Rule]:

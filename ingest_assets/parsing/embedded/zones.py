@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.content import PageContent, Region
-from ingest_assets.parsing.embedded.drawn import drawn_tables
+from ingest_assets.parsing.embedded.drawn import drawn_tables, has_rows_of_texts
 from ingest_assets.parsing.embedded.lines import stands_beside
-from ingest_assets.parsing.embedded.rules import Rule, horizontal
+from ingest_assets.parsing.embedded.rules import Rule, horizontal, without_underlines
+from ingest_assets.parsing.embedded.unruled import unruled_table
 
 MIN_SCORE = 0.45
 MIN_SHARED = 0.6  # of the smaller one, for two zones to be one
 MAX_PAGE_SHARE = 0.92  # a picture of the whole page is a scan or a background
+MAX_GROUND_SHARE = 0.7  # of the page: a drawing as large as that is the ground of everything
 MIN_DRAWN = 0.1  # share of a picture that something must be drawn on
 ACROSS = 0.8  # share of a table's width that a line goes along
 MIN_BITMAP = 0.3  # share of a picture that a bitmap in it covers
@@ -44,23 +46,29 @@ def zones_of(content: PageContent) -> list[Zone]:
 
 
 def _zone(region: Region, content: PageContent, page: Box) -> Zone | None:
-    if region.score < MIN_SCORE:
+    if region.label not in ("table", "figure"):
         return None
-    if region.label == "table":
-        return Zone("table", region.score, _between_rules(region.box, content))
-    if region.label != "figure" or region.box.area > MAX_PAGE_SHARE * page.area:
+    if region.score >= MIN_SCORE:
+        if region.label == "table" and has_rows_of_texts(region.box, content):
+            return Zone("table", region.score, _between_rules(region.box, content))
+        if region.label == "figure" and region.box.area <= MAX_PAGE_SHARE * page.area:
+            if _is_ruled_text(region.box, content):
+                return Zone("table", region.score, _between_rules(region.box, content))
+            if _is_drawn_on(region.box, content, page) and not _is_framed_text(region.box, content):
+                return Zone("picture", region.score, region.box)
+    elif region.label == "figure":
         return None
-    if _is_ruled_text(region.box, content):
-        return Zone("table", region.score, _between_rules(region.box, content))
-    is_picture = _is_drawn_on(region.box, content, page) and not _is_framed_text(region.box, content)
-    return Zone("picture", region.score, region.box) if is_picture else None
+    box = unruled_table(region.box, content)
+    return Zone("table", region.score, box.grown(1, 1)) if box else None
 
 
 def _is_drawn_on(box: Box, content: PageContent, page: Box) -> bool:
-    """Something must be there to look at: a bitmap or a drawing, and not merely behind the whole page."""
-    marks = (*content.bitmaps, *content.drawings)
+    """Something must be there to look at: a bitmap or a drawing, but no ground of the page, no link."""
     if any(page.share_in(mark) > MAX_PAGE_SHARE for mark in content.bitmaps):
         return True  # on a scan, the detector is the only witness
+    words = [word for word in content.words if box.holds_middle_of(word.box)]
+    drawings = [one for one in content.drawings if page.share_in(one) < MAX_GROUND_SHARE]
+    marks = (*content.bitmaps, *without_underlines(drawings, words))
     inside = [mark for mark in marks if mark.share_in(box) > 0.5 or box.share_in(mark) > 0.5]
     return bool(inside) and around(inside).area >= MIN_DRAWN * box.area
 

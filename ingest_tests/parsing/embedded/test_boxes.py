@@ -29,3 +29,10 @@ def test_the_box_around_boxes_holds_them_all() -> None:
     """And no more."""
     assert around([_BOX, Box(0, 30, 50, 90)]) == Box(0, 20, 110, 90)
     assert _BOX.grown(1, 2) == Box(9, 18, 111, 72)
+
+
+def test_a_line_without_area_is_covered_by_its_length() -> None:
+    """Touching a box is not lying in it."""
+    line = Box(90, 50, 190, 50)
+    assert line.share_in(Box(0, 0, 100, 100)) == 0.1
+    assert line.share_in(Box(0, 0, 200, 100)) == 1.0

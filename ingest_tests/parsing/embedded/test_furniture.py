@@ -85,3 +85,11 @@ def test_numbers_beside_the_lines_of_a_manuscript_are_furniture() -> None:
     assert len(_found([prose(50, 100, 12), *numbers])) == 12
     scattered = [block(line(10, 100 + 12 * at, 8, str(at * 7919 % 97))) for at in range(12)]
     assert _found([prose(50, 100, 12), *scattered]) == []
+
+
+def test_a_heading_close_to_its_text_is_no_running_head() -> None:
+    """The detector takes what comes first on a page for its header."""
+    head = block(line(50, 50, 100, "B. Sensitivity"), votes=(("header", 0.8),))
+    assert _found([head, prose(50, 66, 40)]) == []
+    far = block(line(50, 40, 100, "B. Sensitivity"), votes=(("header", 0.8),))
+    assert _found([far, prose(50, 66, 40)]) == [(0, "B. Sensitivity", "page_header")]

@@ -87,3 +87,15 @@ def test_small_print_is_no_heading() -> None:
 def test_numbers_and_signs_are_no_headings() -> None:
     """A heading has words."""
     assert _headings(*_between_text(block(line(50, 180, 60, "12 345 - 67", size=16)))) == []
+
+
+def test_small_capitals_make_a_heading() -> None:
+    """They are smaller than the text, and in its font; the paragraphs around are not headings like it."""
+    head = block(line(50, 180, 90, "I. INTRODUCTION", size=8))
+    assert _headings(*_between_text(head)) == ["I. INTRODUCTION"]
+
+
+def test_a_well_known_name_counts_behind_its_number_too() -> None:
+    """`Conclusion` is one with and without."""
+    head = block(line(50, 180, 90, "V. Conclusion", style=ITALIC))
+    assert _headings(*_between_text(head)) == ["V. Conclusion"]

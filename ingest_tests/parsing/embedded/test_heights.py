@@ -42,3 +42,21 @@ def test_blank_words_are_dropped() -> None:
     """There is nothing to see of them."""
     kept = word(0, 0, 20, "bees")
     assert evened([kept, replace(kept, text="  ")]) == [kept]
+
+
+def test_fonts_that_claim_to_be_low_are_made_as_tall_as_they_are() -> None:
+    """Their lines would stand too far apart to be one heading."""
+    words = [
+        word(at * 100, 50, 16.0 * len(text), text, height=12) for at, text in enumerate(["some", "type"])
+    ]
+    heights = [found.box.height for found in evened(words)]
+    assert all(25 < height < 40 for height in heights)
+
+
+def test_monospaced_type_is_as_wide_as_it_likes() -> None:
+    """Its letters are wider than others of the same size."""
+    words = [
+        word(at * 100, 50, 10.0 * len(text), text, height=10, font="/DejaVuSansMono")
+        for at, text in enumerate(["some", "type"])
+    ]
+    assert evened(words) == words

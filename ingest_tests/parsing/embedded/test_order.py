@@ -94,3 +94,12 @@ def test_every_piece_is_read_once_whatever_its_place() -> None:
     ]
     assert sorted(reading_order(pieces)) == list(range(60))
     assert reading_order([]) == []
+
+
+def test_a_narrow_gutter_separates_columns_too() -> None:
+    """On a scan, boxes around lines leave little of it."""
+    left, right = (
+        (Piece(Box(50, y, 299, y + 90), lines=8) for y in (100, 200)),
+        Piece(Box(304, 100, 550, 290), lines=16),
+    )
+    assert reading_order([right, *left]) == [1, 2, 0]

@@ -46,3 +46,10 @@ def test_only_whole_markers_are_markers() -> None:
     """A word that begins like one is a word."""
     assert all(map(is_marker, ("•", "1.", "(a)", "2.1", "A")))
     assert not any(map(is_marker, ("1st", "hive", "• Weigh", "")))
+
+
+def test_columns_of_text_are_not_joined_however_close_they_stand() -> None:
+    """The boxes that OCR draws around lines are wider than the lines."""
+    pieces = [word(left, 14.0 * row, 200, "a line") for row in range(6) for left in (50, 256)]
+    assert len(lines_of(pieces, WordsByPlace(()), ())) == 12
+    assert len(lines_of(pieces[:4], WordsByPlace(()), ())) == 2

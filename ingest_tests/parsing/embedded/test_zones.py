@@ -69,3 +69,16 @@ def test_of_zones_that_overlap_the_more_certain_stays() -> None:
         600, 800, regions=(Region("table", 0.6, _AREA), Region("table", 0.8, Box(110, 110, 400, 290)))
     )
     assert [zone.score for zone in zones_of(page)] == [0.8]
+
+
+def test_the_ground_of_a_slide_makes_no_picture() -> None:
+    """Text on colour is text."""
+    ground = Box(0, 0, 600, 800)
+    assert _labels(_page("figure", drawings=(ground,))) == []
+
+
+def test_underlined_words_make_no_picture() -> None:
+    """Links are underlined."""
+    words = tuple(word(120, 120 + 20 * at, 60, "link") for at in range(6))
+    lines = tuple(Box(120, 128.5 + 20 * at, 180, 129 + 20 * at) for at in range(6))
+    assert _labels(_page("figure", words=words, drawings=lines)) == []
