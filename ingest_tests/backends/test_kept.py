@@ -24,7 +24,7 @@ def test_a_run_that_is_stopped_leaves_no_item_running(backend):
     """Then nothing is kept: an item of the old run must not work on beside the new one."""
     options = StageOptions(cancel_on_first_failure=True, grace_s=0)
 
-    outcome = run_stage(plan_of("fail", "sleep"), by_name, options, backend=KeptBackend(backend))
+    outcome = run_stage(plan_of("sleep", "fail"), by_name, options, backend=KeptBackend(backend))
 
     assert outcome.cancelled_reason is not None
     with pytest.raises(SubmitFailed, match="closed"):

@@ -52,7 +52,7 @@ def test_spawned_processes_keep_the_same_promises():
 
 def test_an_item_above_the_memory_limit_fails_alone():
     """Its process is killed, and the items before and after it run."""
-    backend = ProcessBackend(1, max_mebibytes=250)
+    backend = ProcessBackend(1, start_method="spawn", max_mebibytes=250)
     outcome = run_stage(plan_of("ok", "grow", "ok", "grow"), by_name, StageOptions(), backend=backend)
 
     assert (outcome.succeeded, outcome.failed) == (2, 2)
@@ -63,7 +63,7 @@ def test_an_item_above_the_memory_limit_fails_alone():
 
 def test_an_item_does_not_pay_for_the_memory_of_those_before_it():
     """What fits alone fits: in a process that others filled, it is moved to a fresh one."""
-    pids = _pids(ProcessBackend(1, max_mebibytes=500), items=3, deed="grow-1")
+    pids = _pids(ProcessBackend(1, start_method="spawn", max_mebibytes=500), items=3, deed="grow-1")
 
     assert len(set(pids)) == 3
 
