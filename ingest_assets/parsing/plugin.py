@@ -11,7 +11,7 @@ from docling.datamodel.accelerator_options import AcceleratorOptions
 from docling.datamodel.base_models import Cluster, LayoutPrediction, Page, Table, TableStructurePrediction
 from docling.datamodel.document import ConversionResult
 from docling.datamodel.pipeline_options import BaseLayoutOptions, BaseTableStructureOptions
-from docling.models.base_layout_model import TABLE_LABELS, BaseLayoutModel
+from docling.models.base_layout_model import BaseLayoutModel
 from docling.models.base_table_model import BaseTableStructureModel
 from docling_core.types.doc import DocItemLabel, Size, TableCell
 
@@ -25,11 +25,10 @@ from ingest_assets.parsing.embedded.ocr import ScannedPageOcrModel, ScannedPageO
 from ingest_assets.parsing.embedded.pages import (
     BlockCluster,
     RegionCluster,
-    content_of,
     docling_box,
     page_turn,
 )
-from ingest_assets.parsing.embedded.turns import TO_UPRIGHT, turned_back, upright_content
+from ingest_assets.parsing.embedded.turns import TO_UPRIGHT, turned_back
 
 __all__ = ["EmbeddedLayoutOptions", "GeometricTableOptions", "ScannedPageOcrOptions"]
 
@@ -130,12 +129,10 @@ class GeometricTableModel(BaseTableStructureModel):
 
 def _tables(page: Page) -> Iterable[tuple[int, Table]]:
     clusters = page.predictions.layout.clusters if page.predictions.layout else []
-    tables = [cluster for cluster in clusters if cluster.label in TABLE_LABELS]
-    turn = page_turn(page) if tables else 0
-    content = upright_content(content_of(page), turn) if tables else PageContent(0, 0)
-    for cluster in tables:
-        if isinstance(cluster, BlockCluster):
-            grid = _grid(content, cluster.block)
+    for cluster in clusters:
+        if isinstance(cluster, BlockCluster) and cluster.content is not None:
+            grid = _grid(cluster.content, cluster.block)
+            cluster.content = None
             if grid.rows:
                 yield cluster.id, _table(page, cluster, grid)
 

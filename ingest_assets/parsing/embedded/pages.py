@@ -36,6 +36,7 @@ class BlockCluster(Cluster):
 
     block: Any  # a Block of the upright page: plain data, nothing for Pydantic to look into
     turn: int = 0  # how the page's text is turned
+    content: Any = None  # of a table, until its cells are found: the upright page
 
 
 def content_of(page: Page) -> PageContent:
@@ -79,24 +80,24 @@ def pdf_bytes(conv_res: ConversionResult) -> bytes | None:
 
 
 def _word(cell: TextCell) -> Word:
+    rect = cell.rect
+    xs = (rect.r_x0, rect.r_x1, rect.r_x2, rect.r_x3)
+    ys = (rect.r_y0, rect.r_y1, rect.r_y2, rect.r_y3)
     return Word(
-        box=_upright_box(cell.rect),
+        box=Box(min(xs), min(ys), max(xs), max(ys)),
         text=cell.text.replace("\x02", "-"),
         font=getattr(cell, "font_name", ""),
         heavy=getattr(cell, "rendering_mode", None) in _HEAVY,
-        turn=_turn(cell.rect),
+        turn=_direction(xs[1] - xs[0], ys[1] - ys[0]),
     )
-
-
-def _upright_box(rect: BoundingRectangle) -> Box:
-    xs = (rect.r_x0, rect.r_x1, rect.r_x2, rect.r_x3)
-    ys = (rect.r_y0, rect.r_y1, rect.r_y2, rect.r_y3)
-    return Box(min(xs), min(ys), max(xs), max(ys))
 
 
 def _turn(rect: BoundingRectangle) -> int:
     """The direction of the rectangle's foot, to the next right angle; heights count from the top."""
-    along, down = rect.r_x1 - rect.r_x0, rect.r_y1 - rect.r_y0
+    return _direction(rect.r_x1 - rect.r_x0, rect.r_y1 - rect.r_y0)
+
+
+def _direction(along: float, down: float) -> int:
     if abs(along) >= abs(down):
         return 0 if along >= 0 else 180
     return 270 if down > 0 else 90

@@ -11,6 +11,7 @@ from dataclasses import replace
 from docling.datamodel.base_models import BasePageElement, LayoutPrediction, Page, TextElement
 from docling.datamodel.document import ConversionResult
 from docling.datamodel.pipeline_options import LayoutPostprocessorOptions
+from docling.models.base_layout_model import TABLE_LABELS
 from docling.models.postprocessing.reading_order_rb import (
     PageElement,
     ReadingOrderPredictor,
@@ -76,6 +77,9 @@ class BlocksModel(LayoutPostprocessingModel):
         if turn and all(cell.from_ocr for cell in page.cells):
             content = replace(content, regions=())  # found on a picture that lay on its side
         clusters = clusters_of(blocks_of(content), page, turn)
+        for cluster in clusters:
+            if isinstance(cluster, BlockCluster) and cluster.label in TABLE_LABELS:
+                cluster.content = content
         self._update_layout_score(conv_res, page, clusters)
         return LayoutPrediction(clusters=clusters)
 

@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from ingest_assets.parsing.embedded.boxes import Box
 from ingest_assets.parsing.embedded.lines import Word
@@ -23,6 +26,7 @@ def has_nameless_fonts(words: Iterable[Word]) -> bool:
     return any(is_nameless(font) for font in {word.font for word in words})
 
 
+@cache
 def is_nameless(font: str) -> bool:
     """Whether a name says nothing about a font."""
     return bool(_KEY.fullmatch(font))
@@ -30,14 +34,24 @@ def is_nameless(font: str) -> bool:
 
 def with_names(words: Sequence[Word], fonts: Sequence[tuple[Box, str]]) -> tuple[Word, ...]:
     """The words, with the names of the fonts at their places for those that have none."""
+    nameless = [word for word in words if is_nameless(word.font)]
+    if not nameless or not fonts:
+        return tuple(words)
+    names = iter(_names_at([word.box for word in nameless], fonts))
     return tuple(
-        replace(word, font=_name_at(word.box, fonts) or word.font) if is_nameless(word.font) else word
-        for word in words
+        replace(word, font=next(names) or word.font) if is_nameless(word.font) else word for word in words
     )
 
 
-def _name_at(box: Box, fonts: Sequence[tuple[Box, str]]) -> str:
-    return next((name for place, name in fonts if place.grown(1, 1).holds_middle_of(box)), "")
+def _names_at(boxes: Sequence[Box], fonts: Sequence[tuple[Box, str]]) -> Iterator[str]:
+    """For each box the first font whose place, a little larger, holds its middle."""
+    places = np.array([(box.left - 1, box.top - 1, box.right + 1, box.bottom + 1) for box, _ in fonts])
+    left, top, right, bottom = places.T
+    for box in boxes:
+        x, y = box.middle_x, box.middle_y
+        holding = (left <= x) & (x <= right) & (top <= y) & (y <= bottom)
+        first = int(holding.argmax())
+        yield fonts[first][1] if holding[first] else ""
 
 
 def fonts_of(content: bytes, page_no: int) -> list[tuple[Box, str]]:
