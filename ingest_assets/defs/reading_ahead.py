@@ -57,7 +57,7 @@ def _run(
     run_stage(
         Plan(name, items, len(items)),
         worker,
-        options.model_copy(update={**lenient, "resume": False, "schedule": "fifo"}),
+        options.model_copy(update={**lenient, "schedule": "fifo"}),
         hooks,
         backend=KeptBackend(backend),
         progress=progress,
