@@ -36,8 +36,8 @@ demo: setup ## Ingest the shipped samples and print what came out
 ui: setup ## Open the web UI on this project's home (http://127.0.0.1:3000)
 	$(BIN)/ingest up
 
-test: setup-dev ## Run the tests, but for the slow ones, two files at a time
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
+test: setup-dev ## Run the tests, but for the slow ones
+	$(BIN)/python -m pytest -m 'not slow'
 
 test-slow: setup-dev ## Run the slow tests: servers, terminals, Ray clusters, the whole graph many times
 	$(BIN)/python -m pytest -m slow
