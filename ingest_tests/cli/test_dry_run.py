@@ -11,6 +11,8 @@ from ingest_tests.cli.foretold import World, worth_reading
 from ingest_tests.conftest import Command, write_notes
 from ingest_tests.intake.fetch.site import Site, Visit
 
+pytestmark = pytest.mark.slow  # runs the whole graph many times
+
 SETTINGS = """
 [execution]
 run_on = "inline"

@@ -86,6 +86,7 @@ def test_status_and_doctor_name_the_engine(ingest: Command, folder: Path):
     assert doctor["pdf engine"] == {"check": "pdf engine", "ok": True, "fact": f"docling ({why})"}
 
 
+@pytest.mark.slow
 def test_a_vision_model_reads_pages_and_its_key_is_nowhere(ingest: Command, folder: Path):
     """Not in a table, a manifest, a log, Dagster's own storage or anything a command says."""
 

@@ -16,6 +16,8 @@ from ingest_tests.conftest import write_notes
 from ingest_tests.intake.fetch.site import Site
 from ingest_tests.parsing.documents import pdf
 
+pytestmark = pytest.mark.slow  # runs the whole graph many times
+
 SETTINGS = "[parsing]\nmax_pages = 2\n[fetch]\nallow_private = true\npoliteness_delay_s = 0\n"
 STAGES = ("documents", "doctags", "admission", "chunks", "dense", "lexical")
 

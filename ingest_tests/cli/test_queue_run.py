@@ -11,6 +11,8 @@ from ingest_tests.cli.pages import WEB, Crowd, note, put_note, serve_note, write
 from ingest_tests.conftest import Command
 from ingest_tests.intake.fetch.site import Site, Visit
 
+pytestmark = pytest.mark.slow  # runs the whole graph many times
+
 
 def _titles(command: Command) -> set[str]:
     """The first heading of every document in the tables."""

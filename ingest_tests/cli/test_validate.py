@@ -24,6 +24,8 @@ from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
 from ingest_tests.conftest import Command
 
+pytestmark = pytest.mark.slow  # runs the whole graph many times
+
 THREADS = ("--only", "inline,threads", "--workers", "1,2")
 ASSETS = ["documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical"]
 

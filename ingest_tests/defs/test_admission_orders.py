@@ -17,6 +17,8 @@ from ingest_assets.model.items import ItemContext
 from ingest_assets.stages.worker import StageWorker
 from ingest_assets.storage.tables import commit
 
+pytestmark = pytest.mark.slow  # runs the whole graph many times
+
 TOPICS = ("swarming", "feeding", "varroa", "honey", "wax", "queens")
 BATCHES = 6
 ORDERS = 20

@@ -17,6 +17,8 @@ from ingest_assets.storage.locks import FileLock
 from ingest_tests.defs.test_automation import _look as look
 from ingest_tests.defs.test_automation import _night as night
 
+pytestmark = pytest.mark.slow  # runs the whole graph many times
+
 ALL = stages_between("documents", "embeddings")
 
 

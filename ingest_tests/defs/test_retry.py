@@ -13,6 +13,8 @@ from ingest_assets.defs.home import Home, open_home
 from ingest_assets.runner import read_manifest
 from ingest_tests.parsing.documents import pdf
 
+pytestmark = pytest.mark.slow  # runs the whole graph many times
+
 STAGES = stages_between("documents", "chunks")
 TEXT = "Page {} is about bees, their trees and what they find in summer."
 PAGES = [[(72, 700 - 40 * n, 12, TEXT.format(n))] for n in range(3)]

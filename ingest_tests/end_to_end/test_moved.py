@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from ingest_tests.conftest import Command
 from ingest_tests.parsing.documents import pdf
+
+pytestmark = pytest.mark.slow  # runs the whole graph many times
 
 ASSETS = ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical")
 # A limit refuses documents that are converted and makes no row stale: with it, conversions show as failures.
