@@ -160,6 +160,9 @@ _MAIL_SIGNS = (b"\nfrom:", b"\nreceived:", b"\nmime-version:", b"\nmessage-id:",
 _XML_PROLOG = re.compile(rb"\A(?:\s|<\?xml[^>]*\?>|<!--.*?-->)*", re.DOTALL)
 
 
+_TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]{1,100}")  # a damaged file may declare anything
+
+
 def media_type(name: str, head: bytes) -> str:
     """The media type of a file with this name whose first kibibytes are `head`; unknown is octet-stream."""
     by_name = _SUFFIXES.get(PurePosixPath(name.lower()).suffix.lstrip("."))
@@ -192,7 +195,7 @@ def _zip_type(head: bytes, by_name: str | None) -> str:
     names = _member_names(head)
     if names[:1] == [b"mimetype"]:
         declared = head[38:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
-        if declared in DOCLING_FORMATS or declared.startswith(_ODF):
+        if declared in DOCLING_FORMATS or (declared.startswith(_ODF) and _TYPE.fullmatch(declared)):
             return declared
     if b"xl/workbook.bin" in names:
         return XLSB

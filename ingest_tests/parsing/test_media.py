@@ -105,3 +105,14 @@ def test_a_real_word_file_is_known_without_its_name(tmp_path: Path) -> None:
     """The member names of real files are within the first kibibytes."""
     path = documents.docx(tmp_path / "a.docx", "Title", ["Text."])
     assert media_type("a", path.read_bytes()[:8192]) == media.DOCX
+
+
+def test_a_damaged_declaration_inside_an_archive_is_no_media_type():
+    """It would come back in messages, with whatever stands in it."""
+    declared = b"application/vnd.oasis.opendocument.pr <b>kilograms</b>\n\n--outer--"
+    head = b"PK\x03\x04" + bytes(22) + (8).to_bytes(2, "little") + bytes(2) + b"mimetype" + declared + b"PK"
+
+    found = media_type("slides.odp", head)
+
+    assert "\n" not in found
+    assert "kilograms" not in found
