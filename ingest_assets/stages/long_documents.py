@@ -12,6 +12,7 @@ from ingest_assets.model.items import ItemContext, Result, WorkItem
 from ingest_assets.parsing.media import PDF
 from ingest_assets.parsing.ranges import PageRange, ranges_of
 from ingest_assets.stages.doctags import DoctagsStage
+from ingest_assets.stages.documents import read_verified
 from ingest_assets.stages.page_store import PageStore, store_range
 from ingest_assets.stages.stage import ADOPTS
 
@@ -70,6 +71,7 @@ class RangeReader:
     def __call__(self, item: WorkItem, context: ItemContext) -> Result:
         path = Path(item.output_paths[0])
         if context.anew or not path.is_file():
+            read_verified(Path(item.meta["path"]), item.meta["content_hash"])
             with self.stage.reader(context) as reader:
                 pages = reader.read_pages(
                     Path(item.meta["path"]), item.meta["name"], item.meta["mime"], item.meta[_RANGE]

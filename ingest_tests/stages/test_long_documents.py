@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ingest_assets.model.errors import DocumentChanged
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.parsing.media import PDF
 from ingest_assets.parsing.ranges import SHORTEST
@@ -102,3 +103,17 @@ def test_short_documents_and_uncounted_ones_are_left_to_their_own_turn(book: Wor
     """One that failed to be counted will say why when it is read."""
     assert range_items({book.item_id: PAGES - 1}, [book], workers=2) == []
     assert range_items({}, [book], workers=2) == []
+
+
+def test_a_file_that_changed_since_it_was_planned_gives_no_pages(tmp_path: Path):
+    """They would be put together with those of the file as it was."""
+    from ingest_tests.stages.test_doctags import planned
+
+    item = planned(tmp_path / "book.pdf", paper(partial(_page, number=1)))
+    first, _ = range_items({item.item_id: PAGES}, [item], workers=2)
+    (tmp_path / "book.pdf").write_bytes(paper(partial(_page, number=2)))
+
+    with pytest.raises(DocumentChanged):
+        RangeReader(STAGE)(first, TWO)
+
+    assert PageStore(item).known().numbers == frozenset()

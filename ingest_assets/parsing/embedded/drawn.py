@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from ingest_assets.parsing.embedded.boxes import Box
 from ingest_assets.parsing.embedded.content import PageContent
-from ingest_assets.parsing.embedded.lines import stands_beside
+from ingest_assets.parsing.embedded.lines import rows_of
 from ingest_assets.parsing.embedded.rules import Rule, horizontal, vertical
 
 TOUCH = 3.0  # points between lines that meet
@@ -78,7 +78,7 @@ def _is_as_long(one: Rule, other: Rule) -> bool:
 def has_rows_of_texts(box: Box, content: PageContent) -> bool:
     """Whether anything in a box stands side by side: on a scan, anything at all."""
     words = [word.box for word in content.words if box.holds_middle_of(word.box)]
-    return not words or any(_is_several(row, MIN_GAP) for row in _rows(words))
+    return not words or any(_is_several(row, MIN_GAP) for row in rows_of(words))
 
 
 def _has_columns(box: Box, content: PageContent) -> bool:
@@ -86,19 +86,9 @@ def _has_columns(box: Box, content: PageContent) -> bool:
     words = [word.box for word in content.words if box.holds_middle_of(word.box) and word.turn == 0]
     if len(words) < MIN_WORDS or not box.height > 0:
         return False
-    rows = _rows(words)
+    rows = rows_of(words)
     several = sum(_is_several(row, COLUMN_GAP) for row in rows)
     return len(rows) >= 2 and several >= max(2.0, MIN_ROWS_IN_COLUMNS * len(rows))
-
-
-def _rows(words: Sequence[Box]) -> list[list[Box]]:
-    rows: list[list[Box]] = []
-    for word in sorted(words, key=lambda word: (word.middle_y, word.left)):
-        if rows and stands_beside(rows[-1][0], word):
-            rows[-1].append(word)
-        else:
-            rows.append([word])
-    return rows
 
 
 def _is_several(row: Sequence[Box], min_gap: float) -> bool:

@@ -172,3 +172,14 @@ def _mean(pieces: Sequence[Line]) -> Style:
         return float(sum(getattr(piece.style, name) * len(piece.text) for piece in pieces) / total)
 
     return Style(share("bold"), share("italic"), share("mono"), share("math"))
+
+
+def rows_of(words: Sequence[Box]) -> list[list[Box]]:
+    """Words that stand beside each other, from the left; from the top down."""
+    rows: list[list[Box]] = []
+    for word in sorted(words, key=lambda word: (word.middle_y, word.left)):
+        if rows and stands_beside(rows[-1][0], word):
+            rows[-1].append(word)
+        else:
+            rows.append([word])
+    return [sorted(row, key=lambda word: word.left) for row in rows]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ingest_assets.parsing.embedded.boxes import Box, around
 from ingest_assets.parsing.embedded.content import PageContent
 from ingest_assets.parsing.embedded.fonts import font_style
-from ingest_assets.parsing.embedded.lines import Word, stands_beside
+from ingest_assets.parsing.embedded.lines import Word, rows_of
 
 MIN_ROWS = 3
 MIN_SHARE = 0.55  # of the rows, that have several texts
@@ -26,7 +26,7 @@ def unruled_table(box: Box, content: PageContent) -> Box | None:
     words = [word for word in content.words if word.turn == 0 and box.holds_middle_of(word.box)]
     if _is_something_else(words):
         return None
-    rows = [_texts(row) for row in _rows([word.box for word in words])]
+    rows = [_texts(row) for row in rows_of([word.box for word in words])]
     best: list[list[Box]] = []
     for stretch in _stretches(rows, LONG * content.width):
         if len(stretch) > len(best) and _is_table(stretch, LONG * content.width):
@@ -43,16 +43,6 @@ def _is_something_else(words: Sequence[Word]) -> bool:
         or sum(style.math for style in styles) > MAX_MATH * len(words)
         or dotted > MAX_DOTTED * len(words)
     )
-
-
-def _rows(words: Sequence[Box]) -> list[list[Box]]:
-    rows: list[list[Box]] = []
-    for word in sorted(words, key=lambda word: (word.middle_y, word.left)):
-        if rows and stands_beside(rows[-1][0], word):
-            rows[-1].append(word)
-        else:
-            rows.append([word])
-    return [sorted(row, key=lambda word: word.left) for row in rows]
 
 
 def _texts(row: Sequence[Box]) -> list[Box]:
