@@ -25,14 +25,13 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from ingest_assets.config_faults import explain
 from ingest_assets.model.admission import AdmissionOptions
+from ingest_assets.model.chunking import ChunkOptions
+from ingest_assets.model.embedding import EmbeddingOptions
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import (
     BatchLimits,
-    ChunkOptions,
-    DenseOptions,
     ExecutionOptions,
     FetchOptions,
-    LexicalOptions,
     ParsingOptions,
     QueueOptions,
     StageOptions,
@@ -71,13 +70,6 @@ class IntakeSettings(Strict):
         False,
         description="Believe a folder that had documents and is empty now; it may be an unmounted disk.",
     )
-
-
-class EmbeddingSettings(Strict):
-    """The embedding families."""
-
-    dense: DenseOptions = DenseOptions()
-    lexical: LexicalOptions = LexicalOptions()
 
 
 class StagesSettings(Strict):
@@ -181,7 +173,7 @@ class Settings(BaseSettings):
     parsing: ParsingOptions = ParsingOptions()
     admission: AdmissionOptions = AdmissionOptions()
     chunks: ChunkOptions = ChunkOptions()
-    embeddings: EmbeddingSettings = EmbeddingSettings()
+    embeddings: EmbeddingOptions = EmbeddingOptions()
     execution: ExecutionOptions = ExecutionOptions()
     stages: StagesSettings = StagesSettings()
     features: FeatureSettings = FeatureSettings()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ingest_assets.embedders.models import ModelFolder, load_tokenizer, model_folder
-from ingest_assets.model.options import DenseOptions
+from ingest_assets.model.embedding import DenseOptions
 
 _opening = threading.Lock()
 
@@ -22,7 +22,7 @@ def open_embedder(options: DenseOptions) -> "TransformersEmbedder":
 
 @functools.cache
 def _open(options: DenseOptions) -> "TransformersEmbedder":
-    return TransformersEmbedder(model_folder(options.model), options.batch_size)
+    return TransformersEmbedder(model_folder(options.model), 8)
 
 
 class TransformersEmbedder:

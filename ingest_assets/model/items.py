@@ -81,6 +81,11 @@ class ItemContext:
     workers: int = 1
     deadline_epoch_s: float | None = None
     anew: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def count(self, name: str, number: int = 1) -> None:
+        """Add to a counter of this attempt; manifest, outcome and the UI show the sums."""
+        self.counts[name] = self.counts.get(name, 0) + number
 
 
 class Result(BaseModel):

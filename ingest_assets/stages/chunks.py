@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from ingest_assets.embedders.models import ModelFolder, model_folder
+from ingest_assets.model.chunking import ChunkOptions
 from ingest_assets.model.identity import chunk_id, installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.options import ChunkOptions
 from ingest_assets.model.schemas import CHUNKS, TableSpec
 from ingest_assets.stages.converted import admitted, documents_with_text, read_document
 from ingest_assets.stages.lending import Lending

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from ingest_assets.embedders.lexical import term_counts
 from ingest_assets.embedders.models import model_folder
+from ingest_assets.model.embedding import DenseOptions, LexicalOptions
 from ingest_assets.model.errors import ContractBroken
 from ingest_assets.model.identity import installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.options import DenseOptions, LexicalOptions
 from ingest_assets.model.schemas import LEXICAL, TableSpec, dense_spec
 from ingest_assets.stages.stage import PRELOAD, Candidate
 from ingest_assets.storage.parquet import RowReader

@@ -25,4 +25,6 @@ class StageWorker:
         path = Parts(Layout(Path(self.home)), self.stage.spec, self.batch).write(
             item.item_id, item.fingerprint, rows
         )
-        return Result(rows=rows.num_rows, outputs=(str(path),), counts={"rows": rows.num_rows})
+        return Result(
+            rows=rows.num_rows, outputs=(str(path),), counts={**context.counts, "rows": rows.num_rows}
+        )

@@ -3,7 +3,7 @@
 import pytest
 
 from ingest_assets.embedders.dense import TransformersEmbedder, open_embedder
-from ingest_assets.model.options import DenseOptions
+from ingest_assets.model.embedding import DenseOptions
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     from ingest_assets.cli.main import run
     from ingest_assets.embedders.dense import open_embedder
-    from ingest_assets.model.options import DenseOptions
+    from ingest_assets.model.embedding import DenseOptions
     from ingest_assets.stages.stage import PRELOAD
 
     for module in PRELOAD:

@@ -65,7 +65,7 @@ def test_a_stage_section_keeps_the_stages_other_defaults(home: Path, monkeypatch
         ("[stages.dense]\npolicy = 'tpu'", "stages.dense.policy", "'io', 'cpu' or 'gpu'", "'tpu'"),
         ("[stages.dense]\nmax_failed_share = 1.5", "stages.dense.max_failed_share", "equal to 1", "1.5"),
         ("[parsing]\nocr = 'perhaps'", "parsing.ocr", "valid boolean", "'perhaps'"),
-        ("[embeddings.dense]\nbatch_size = 0", "embeddings.dense.batch_size", "equal to 1", "0"),
+        ("[embeddings.dense]\nbatch_tokens = 0", "embeddings.dense.batch_tokens", "equal to 1", "0"),
         ("[automation]\nsettle_seconds = -1", "automation.settle_seconds", "equal to 0", "-1"),
         ("[sources.a]\npath = 3", "sources.a.path", "path", "3"),
         ("chunks = 5", "chunks", "dictionary", "5"),
@@ -100,7 +100,7 @@ def test_every_fault_has_its_line(home: Path) -> None:
         ("[chunk]\nmax_tokens = 64", "chunk", ["automation", "chunks", "sources", "stages"]),
         ("[chunks]\nmax_token = 64", "chunks.max_token", ["max_tokens", "merge_peers"]),
         ("[stages.doctags]\nworker = 1", "stages.doctags.worker", ["policy", "workers", "retries"]),
-        ("[embeddings.dense]\nsize = 1", "embeddings.dense.size", ["batch_size", "model"]),
+        ("[embeddings.dense]\nsize = 1", "embeddings.dense.size", ["batch_tokens", "model"]),
         ("[sources.a]\npath = 'x'\nglob = '*'", "sources.a.glob", ["exclude", "path"]),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, TableData
 
 from ingest_assets.embedders.models import load_tokenizer, model_folder
-from ingest_assets.model.options import ChunkOptions
+from ingest_assets.model.chunking import ChunkOptions
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.storage.tables import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of

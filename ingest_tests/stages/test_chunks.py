@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from docling_core.types.doc import DoclingDocument
 
+from ingest_assets.model.chunking import ChunkOptions
 from ingest_assets.model.errors import ContractBroken
 from ingest_assets.model.identity import chunk_id
-from ingest_assets.model.options import ChunkOptions
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.storage.tables import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from ingest_assets.embedders.lexical import term_counts
+from ingest_assets.model.chunking import ChunkOptions
+from ingest_assets.model.embedding import LexicalOptions
 from ingest_assets.model.errors import ContractBroken
-from ingest_assets.model.options import ChunkOptions, LexicalOptions
 from ingest_assets.model.schemas import CHUNKS
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.embeddings import DenseStage, LexicalStage, _require_vectors, read_chunks

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from ingest_assets.model.chunking import ChunkOptions
+from ingest_assets.model.embedding import DenseOptions, LexicalOptions
 from ingest_assets.model.errors import StageError
 from ingest_assets.model.items import Record
-from ingest_assets.model.options import ChunkOptions, DenseOptions, LexicalOptions, ParsingOptions
+from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.errors import CorruptDocument
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
@@ -51,7 +53,7 @@ class Graph:
         ({"chunks": ChunkOptions(max_tokens=128)}, {"chunks", "dense", "lexical"}),
         ({"chunks": ChunkOptions(merge_peers=False)}, {"chunks", "dense", "lexical"}),
         ({"parsing": ParsingOptions(ocr=False)}, {"doctags", "chunks", "dense", "lexical"}),
-        ({"dense": DenseOptions(batch_size=4)}, {"dense"}),
+        ({"dense": DenseOptions(pooling="cls")}, {"dense"}),
         ({"lexical": LexicalOptions(min_term_chars=2)}, {"lexical"}),
         ({}, set()),
     ],
