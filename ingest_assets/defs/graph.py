@@ -14,9 +14,10 @@ from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, DOCUMENTS, L
 from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.stages.admission import AdmissionStage
 from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage
-from ingest_assets.stages.embeddings import DenseStage, LexicalStage
+from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.stages.stage import Stage
 
 # What people run by name, in this order; each step is a job of its own.

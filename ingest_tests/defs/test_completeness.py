@@ -129,7 +129,7 @@ def test_a_failed_embedding_is_data_and_not_a_failed_run(home: Home, watched: Pa
     """One bad document never costs its neighbours, in any stage."""
     home.scan()
     run_batches(home, stages_between("documents", "chunks"), {}, reason="test")
-    monkeypatch.setattr("ingest_assets.stages.embeddings.term_counts", _failing_for("oxalic"))
+    monkeypatch.setattr("ingest_assets.stages.lexical.term_counts", _failing_for("oxalic"))
 
     report = run_batches(home, ["lexical"], {}, reason="test")
 

@@ -6,7 +6,8 @@ from ingest_assets.defs.assets.declaration import declared
 from ingest_assets.defs.resources.runner import StageRunner
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.staged import Staged
-from ingest_assets.stages.embeddings import DenseStage, LexicalStage
+from ingest_assets.stages.dense import DenseStage
+from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.storage.tables import Table
 
 
