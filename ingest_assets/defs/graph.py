@@ -47,6 +47,11 @@ class Node:
         """What Dagster calls the table."""
         return dg.AssetKey(self.table.asset.split("/"))
 
+    @property
+    def has_sets(self) -> bool:
+        """True for an embedding family: another model's tables are made beside those that serve."""
+        return self.table.asset.startswith("embeddings/")
+
 
 # In the order they run: each stands below what it reads.
 GRAPH: dict[str, Node] = {
