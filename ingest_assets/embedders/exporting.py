@@ -54,7 +54,7 @@ def _write_float32(torch: Any, model: Any, recipe: Recipe, folder: Path) -> None
     """As torch traces it, with attention, layer norms and activations fused."""
     from onnxruntime.transformers.optimizer import optimize_model
 
-    class Hidden(torch.nn.Module):  # type: ignore[misc, name-defined]
+    class Hidden(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.model = model
