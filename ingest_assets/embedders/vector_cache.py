@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ingest_assets.embedders.vector_file import VectorFile, is_damage
+from ingest_assets.embedders.vector_file import FAULTS, VectorFile, is_damage
 from ingest_assets.model.identity import UNIT_SEPARATOR, sha256_text
 
 _log = logging.getLogger(__name__)
@@ -101,12 +100,10 @@ class VectorCache:
         """Do it; a damaged file is put aside, and an empty one takes its place."""
         try:
             return act(self._opened())
-        except sqlite3.Error as error:
+        except FAULTS as error:
             self._warn(error)
             if is_damage(error):
                 self._begin_again()
-        except OSError as error:
-            self._warn(error)
         return otherwise
 
     def _opened(self) -> VectorFile:

@@ -20,6 +20,8 @@ CREATE TABLE vectors (id INTEGER PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE clock (tick INTEGER NOT NULL);
 INSERT INTO clock VALUES (0);
 """
+# The last when a message of SQLite's quotes what damage has made of a name.
+FAULTS = (sqlite3.Error, OSError, UnicodeDecodeError)
 _DAMAGE = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
@@ -150,16 +152,16 @@ class VectorFile:
         return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def is_damage(error: sqlite3.Error) -> bool:
+def is_damage(error: Exception) -> bool:
     """True when the file itself is at fault, and not the disk, the rights or another writer."""
     code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and (code & 0xFF) in _DAMAGE
+    return isinstance(error, UnicodeDecodeError) or (code is not None and (code & 0xFF) in _DAMAGE)
 
 
 def _opened(path: Path, wait_seconds: float) -> sqlite3.Connection:
     try:
         return _connected(path, wait_seconds)
-    except sqlite3.Error as error:
+    except FAULTS as error:
         if not is_damage(error):
             raise
         _move_away(path)
