@@ -16,6 +16,7 @@ GROUP = "ingest_assets.dense_providers"
 # Looked up when asked for, so that naming one provider loads no other's libraries.
 BUILT_IN = {
     "local": "ingest_assets.embedders.local:LocalKind",
+    "openai": "ingest_assets.embedders.remote:RemoteKind",
 }
 
 _opening = threading.Lock()
