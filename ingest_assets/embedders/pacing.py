@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from ingest_assets.embedders.errors import EmbedderClosed
 
 _MINUTE = 60.0
-_LOOK_UP_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class PerMinute:
 
 
 class Waiting:
-    """Waits that end at once when the embedder is closed or the program ends."""
+    """Waits that end at once when the embedder is closed."""
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
@@ -93,11 +92,6 @@ class Waiting:
         return taken
 
     def pause(self, seconds: float) -> None:
-        """Threads of a pool are waited for at the end of a program, so the program's end is looked for."""
-        end = self._pace.monotonic() + seconds
-        while True:
-            if self._closed.is_set() or not threading.main_thread().is_alive():
-                raise EmbedderClosed("The embedder was closed while a request waited for its turn.")
-            if (left := end - self._pace.monotonic()) <= 0:
-                return
-            self._closed.wait(min(left, _LOOK_UP_SECONDS))
+        """Sleep, unless the embedder is or gets closed: then there is nothing to wait for."""
+        if self._closed.wait(max(0.0, seconds)):
+            raise EmbedderClosed("The embedder was closed while a request waited.")

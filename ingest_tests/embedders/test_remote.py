@@ -1,5 +1,7 @@
 """The `openai` provider, against a real server that behaves and misbehaves."""
 
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +29,7 @@ from ingest_assets.embedders.registry import describe_dense
 from ingest_assets.embedders.remote import RemoteEmbedder
 from ingest_assets.model.embedding import DenseOptions, RemoteOptions
 from ingest_assets.model.errors import ConfigError, ItemError
+from ingest_tests.conftest import clean_environment
 from ingest_tests.embedders.vector_server import (
     DIM,
     QUICK,
@@ -473,6 +476,38 @@ def test_closing_ends_all_waiting_at_once(script: VectorScript):
                 result.result(timeout=2.5)
             closing.join(2.5)
             assert not closing.is_alive()
+
+
+_ENDS_WHILE_WAITING = """
+import sys, threading
+from ingest_assets.embedders.remote import RemoteEmbedder
+from ingest_assets.model.embedding import DenseOptions
+
+embedder = RemoteEmbedder(DenseOptions.model_validate_json(sys.argv[1]), {})
+threading.Thread(target=embedder.embed, args=(["a"],), daemon=True).start()
+print("asked", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize(
+    "reply", [refused(503, Retry_After="50"), Reply(b"", seconds=20.0)], ids=["pause", "hang"]
+)
+def test_a_program_ends_though_a_request_waits(reply: Reply):
+    """Nobody closed the embedder, and Python waits for the threads of pools."""
+    with serving(lambda n, texts: reply) as server:
+        arguments = [sys.executable, "-c", _ENDS_WHILE_WAITING, options_for(server.url).model_dump_json()]
+        process = subprocess.Popen(
+            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment()
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        while not server.asked:
+            time.sleep(0.005)
+
+        process.communicate(b"go\n", timeout=15)
+
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(
