@@ -65,9 +65,7 @@ class DenseStage:
         unit = np.ascontiguousarray(vectors / norms[:, None], dtype=np.float32)
         schema = self.spec.schema
         column = pa.FixedSizeListArray.from_arrays(pa.array(unit.ravel()), type=schema.field("vector").type)
-        table = (
-            chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
-        )
+        table = chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
         return table.cast(schema)
 
 

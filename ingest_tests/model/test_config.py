@@ -21,7 +21,7 @@ def test_a_home_without_a_file_has_the_defaults(home: Path) -> None:
     """The embedded default needs no configuration."""
     settings = read_settings(home)
 
-    assert settings.chunks.max_tokens == 256
+    assert settled(settings.chunks).max_tokens == 256
     assert settings.batches.max_documents == 500
     assert settings.stages.doctags.policy == "cpu"
 

@@ -1,5 +1,6 @@
 """Docling's HybridChunker, but that it does nothing twice."""
 
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -7,7 +8,11 @@ import semchunk
 from docling_core.transforms.chunker import BaseChunk, DocChunk
 from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
 from docling_core.transforms.chunker.tokenizer.base import BaseTokenizer
-from docling_core.transforms.serializer.base import BaseDocSerializer, BaseSerializerProvider, BaseTableSerializer
+from docling_core.transforms.serializer.base import (
+    BaseDocSerializer,
+    BaseSerializerProvider,
+    BaseTableSerializer,
+)
 from docling_core.transforms.serializer.markdown import MarkdownTableSerializer
 from docling_core.types.doc import DoclingDocument, TableItem
 from pydantic import ConfigDict
@@ -15,6 +20,10 @@ from pydantic import ConfigDict
 from ingest_assets.stages.chunking.counting import open_counter
 from ingest_assets.stages.chunking.tables import TripletWriter
 from ingest_assets.stages.chunking.writing import Writer
+
+
+# It would write the whole text; that a chunk has no headings shows in its row.
+warnings.filterwarnings("ignore", "Headers and captions for this chunk are longer", UserWarning)
 
 
 class CountingTokenizer(BaseTokenizer):
@@ -68,12 +77,16 @@ class QuickChunker(HybridChunker):
         above = [*(values["headings"] or ()), *(values["captions"] or ())]
         return self.delim.join([*above, chunk.text]) if above else chunk.text
 
-    def _split_using_plain_text(self, doc_chunk: DocChunk, doc_serializer: BaseDocSerializer) -> list[DocChunk]:
+    def _split_using_plain_text(
+        self, doc_chunk: DocChunk, doc_serializer: BaseDocSerializer
+    ) -> list[DocChunk]:
         if self._count_chunk_tokens(doc_chunk) <= self.max_tokens:
             return [doc_chunk]
         return super()._split_using_plain_text(doc_chunk, doc_serializer)
 
-    def segment(self, doc_chunk: DocChunk, available_length: int, doc_serializer: BaseDocSerializer) -> list[str]:
+    def segment(
+        self, doc_chunk: DocChunk, available_length: int, doc_serializer: BaseDocSerializer
+    ) -> list[str]:
         items = doc_chunk.meta.doc_items
         if self.repeat_table_header and len(items) == 1 and isinstance(items[0], TableItem):
             return super().segment(doc_chunk, available_length, doc_serializer)
@@ -86,10 +99,16 @@ class QuickChunker(HybridChunker):
         return cut(doc_chunk.text)
 
 
-def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool = True, rows: bool = False) -> QuickChunker:
-    """A chunker; with `rows`, tables that do not fit are cut between rows, each piece with the header."""
+def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, rows: bool) -> QuickChunker:
+    """A chunker; with `rows`, tables that do not fit are cut between rows, each piece with the header.
+
+    Without, Docling's own repetition stays off: every value is written with its column's name already, and
+    Docling would begin each piece with the rule of a table that is not drawn.
+    """
     return QuickChunker(
-        tokenizer=CountingTokenizer(tokenizer=tokenizer, max_tokens=max_tokens, counter=open_counter(tokenizer)),
+        tokenizer=CountingTokenizer(
+            tokenizer=tokenizer, max_tokens=max_tokens, counter=open_counter(tokenizer)
+        ),
         merge_peers=merge_peers,
         repeat_table_header=rows,
         serializer_provider=OneWriter(MarkdownTableSerializer() if rows else TripletWriter()),
