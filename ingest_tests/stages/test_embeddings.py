@@ -13,8 +13,8 @@ from ingest_assets.model.chunking import ChunkOptions
 from ingest_assets.model.embedding import LexicalOptions
 from ingest_assets.model.errors import ContractBroken
 from ingest_assets.model.schemas import CHUNKS
-from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.chunked import read_chunks
+from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.dense import DenseStage, _require_vectors
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.storage.tables import Table
