@@ -19,6 +19,7 @@ BUILT_IN = {
     "onnx": "ingest_assets.embedders.onnx:OnnxKind",
     "onnx-int8": "ingest_assets.embedders.onnx:Int8Kind",
     "sentence-transformers": "ingest_assets.embedders.sentences:SentencesKind",
+    "openai": "ingest_assets.embedders.remote:RemoteKind",
 }
 
 _opening = threading.Lock()
