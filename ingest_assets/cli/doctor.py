@@ -19,7 +19,6 @@ from ingest_assets.defs.execution import refuse_early
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.instance import open_instance
 from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.embedders.models import model_folder
 from ingest_assets.intake.folders import require_folder
 from ingest_assets.model.errors import IngestError
 from ingest_assets.parsing.engines import choose_engine
@@ -66,7 +65,7 @@ def examine(path: Path) -> Iterator[Finding]:
         "home": _writable,
         "disk": _disk,
         "ledger": lambda h: f"{len(h.ledger.documents())} documents known",
-        "model": lambda h: model_folder(h.settings.embeddings.dense.model).model_id,
+        "model": lambda h: h.stages["dense"].footer()["model_id"],
         "pdf engine": _engine,
         "stages": lambda h: ", ".join(h.stages),
         "execution": _execution,

@@ -69,9 +69,11 @@ class Home:
 
     @property
     def dense_model(self) -> str:
-        """A model folder may be given relative to the home, as sources may."""
-        model = self.settings.embeddings.dense.model
-        return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
+        """A model folder may be given relative to the home, as sources may; what is no folder is a name."""
+        dense = self.settings.embeddings.dense
+        is_name = dense.model in PACKAGED or dense.provider == "openai"
+        folder = self.layout.home / Path(dense.model).expanduser()
+        return str(folder) if not is_name and folder.is_dir() else dense.model
 
     @property
     def tokenizer(self) -> str:
