@@ -182,5 +182,5 @@ def _rows(call: _Call[Text]) -> np.ndarray:
             raise result
         if isinstance(result, Counted):
             count_all(result.counts)
-        rows.append(result.vector if isinstance(result, Counted) else result)
+        rows.append(result.vector if isinstance(result, Counted) else np.asarray(result))
     return np.stack(rows).astype(np.float32, copy=False)

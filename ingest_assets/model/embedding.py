@@ -83,7 +83,9 @@ class DenseOptions(BaseModel):
     )
     query_prefix: str | None = Field(None, description="Put before queries; none = by the model's files.")
     passage_prefix: str | None = Field(None, description="Put before chunks; none = by the model's files.")
-    batch_tokens: int = Field(2048, ge=1, description="Tokens of one forward pass at most, padding included.")
+    batch_tokens: int | None = Field(
+        None, ge=1, description="Tokens of one forward pass at most, padding included; none = by provider."
+    )
     exports_path: str = Field(
         "", description="Folder for ONNX forms of models, relative to the home; empty = the user's cache."
     )
