@@ -71,9 +71,10 @@ class Home:
     @property
     def dense_model(self) -> str:
         """A model folder may be given relative to the home, as sources may; what is none there is a name."""
-        model = self.settings.embeddings.dense.model
-        folder = self.layout.home / Path(model).expanduser()
-        return str(folder) if model not in PACKAGED and folder.is_dir() else model
+        dense = self.settings.embeddings.dense
+        is_name = dense.model in PACKAGED or dense.provider == "openai"
+        folder = self.layout.home / Path(dense.model).expanduser()
+        return str(folder) if not is_name and folder.is_dir() else dense.model
 
     @property
     def dense(self) -> DenseOptions:
