@@ -10,7 +10,7 @@ from pathlib import Path
 from ingest_assets.config import Settings, home_folder, read_settings
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
-from ingest_assets.embedders.models import PACKAGED, model_folder
+from ingest_assets.embedders.models import PACKAGED
 from ingest_assets.intake.claims import Claims
 from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.inbox import Filter
@@ -19,6 +19,7 @@ from ingest_assets.intake.looking import look_at
 from ingest_assets.intake.queue import Queue
 from ingest_assets.intake.scan import ScanLimits, ScanReport
 from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan, watched_sources
+from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
@@ -72,13 +73,6 @@ class Home:
     @functools.cached_property
     def _recipes(self) -> dict[str, Stage]:
         """Refuses settings that contradict each other."""
-        settings = self.settings
-        limit = model_folder(self.dense_model).max_tokens
-        if settings.chunks.max_tokens > limit:
-            raise ConfigError(
-                f"chunks.max_tokens: {settings.chunks.max_tokens} is more than the {limit} tokens that "
-                f"embeddings.dense.model {settings.embeddings.dense.model!r} reads; lower it to {limit}."
-            )
         found = self._with_models_found()
         return {stage: node.recipe(found) for stage, node in GRAPH.items()}
 
@@ -105,9 +99,25 @@ class Home:
 
     @property
     def dense_model(self) -> str:
-        """A model folder may be given relative to the home, as sources may."""
-        model = self.settings.embeddings.dense.model
-        return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
+        """A model folder may be given relative to the home, as sources may; what is none there is a name."""
+        dense = self.settings.embeddings.dense
+        is_name = dense.model in PACKAGED or dense.provider == "openai"
+        folder = self.layout.home / Path(dense.model).expanduser()
+        return str(folder) if not is_name and folder.is_dir() else dense.model
+
+    @property
+    def dense(self) -> DenseOptions:
+        """How dense vectors are made, with folders as every worker finds them."""
+        given = self.settings.embeddings.dense
+        exports = str(self.layout.home / Path(given.exports_path).expanduser()) if given.exports_path else ""
+        return given.model_copy(update={"model": self.dense_model, "exports_path": exports})
+
+    @property
+    def tokenizer(self) -> str:
+        """A tokenizer's folder, too; what is no folder there is a name."""
+        given = self.settings.chunks.tokenizer
+        folder = self.layout.home / Path(given).expanduser()
+        return str(folder) if given and folder.is_dir() else given
 
     @property
     def parsing(self) -> ParsingOptions:
@@ -119,8 +129,12 @@ class Home:
     def _with_models_found(self) -> Settings:
         """The settings, with the models' folders as every worker finds them."""
         families = self.settings.embeddings
-        dense = families.dense.model_copy(update={"model": self.dense_model})
-        found = {"embeddings": families.model_copy(update={"dense": dense}), "parsing": self.parsing}
+        cache = families.cache.model_copy(update={"path": str(self.layout.vector_cache(families.cache.path))})
+        found = {
+            "embeddings": families.model_copy(update={"dense": self.dense, "cache": cache}),
+            "parsing": self.parsing,
+            "chunks": self.settings.chunks.model_copy(update={"tokenizer": self.tokenizer}),
+        }
         return self.settings.model_copy(update=found)
 
     def options(self, stage: str) -> StageOptions:
