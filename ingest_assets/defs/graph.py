@@ -83,7 +83,10 @@ GRAPH: dict[str, Node] = {
         lambda settings: DenseStage(resolve_dense(settings.embeddings.dense), settings.embeddings.cache),
     ),
     "lexical": Node(
-        "embeddings", ("chunks",), LEXICAL, lambda settings: LexicalStage(settings.embeddings.lexical)
+        "embeddings",
+        ("chunks", "admission"),
+        LEXICAL,
+        lambda settings: LexicalStage(settings.embeddings.lexical),
     ),
 }
 
