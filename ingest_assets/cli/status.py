@@ -19,7 +19,6 @@ from ingest_assets.cli.summary import (
     scan_object,
 )
 from ingest_assets.defs.completeness import batch_states
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.verdicts import verdicts_in
 from ingest_assets.intake.inbox import Filter
@@ -87,7 +86,7 @@ def _still_in_tables(home: Home, known: Sequence[Document]) -> int:
 
 
 def _held(home: Home, batch: str) -> set[str]:
-    footers = (read_footer(home.layout.table(home.asset(stage), batch)) for stage in GRAPH)
+    footers = (read_footer(home.layout.table(home.asset(stage), batch)) for stage in home.graph)
     return {doc for footer in footers if footer is not None for doc in (*footer.items, *footer.failures)}
 
 
@@ -101,15 +100,15 @@ def _problems(home: Home, found: ScanReport) -> list[dict[str, Any]]:
 def checkpoints(home: Home) -> list[dict[str, Any]]:
     """Each document's stages, when each finished, how many attempts it took, and the last error."""
     attempts = _attempts(home)
-    done = {stage: home.tables(stage).records for stage in GRAPH}
-    failed = {stage: home.tables(stage).failures for stage in GRAPH}
+    done = {stage: home.tables(stage).records for stage in home.graph}
+    failed = {stage: home.tables(stage).failures for stage in home.graph}
     return [_checkpoint(d, attempts, done, failed) for d in home.ledger.documents() if not d.is_deleted()]
 
 
 def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> dict[str, Any]:
-    reached = [stage for stage in GRAPH if document.doc_id in done[stage]]
-    errors = [failed[stage][document.doc_id].error for stage in GRAPH if document.doc_id in failed[stage]]
-    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in GRAPH}
+    reached = [stage for stage in done if document.doc_id in done[stage]]
+    errors = [failed[stage][document.doc_id].error for stage in failed if document.doc_id in failed[stage]]
+    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in done}
     return {
         "doc_id": document.doc_id,
         "batch": document.batch,
@@ -122,7 +121,7 @@ def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> di
 
 def _attempts(home: Home) -> dict[tuple[str, str], dict[str, Any]]:
     seen: dict[tuple[str, str], dict[str, Any]] = {}
-    for stage in GRAPH:
+    for stage in home.graph:
         for row in read_manifest(home.layout.manifest(stage)):
             if row.status == "cancelled":
                 continue

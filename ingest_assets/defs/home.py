@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingest_assets.config import Settings, home_folder, read_settings
-from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.graph import GRAPH, Node, graph_of
 from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
 from ingest_assets.embedders.models import PACKAGED, model_folder
 from ingest_assets.intake.claims import Claims
@@ -67,7 +67,12 @@ class Home:
                 f"embeddings.dense.model {settings.embeddings.dense.model!r} reads; lower it to {limit}."
             )
         found = self._with_models_found()
-        return {stage: node.recipe(found) for stage, node in GRAPH.items()}
+        return {stage: node.recipe(found) for stage, node in self.graph.items()}
+
+    @functools.cached_property
+    def graph(self) -> dict[str, Node]:
+        """The stages that this home's settings ask for, in the order they run."""
+        return graph_of(self.settings)
 
     @functools.cached_property
     def configuration_hash(self) -> str:
@@ -81,6 +86,13 @@ class Home:
         return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
 
     @property
+    def sparse_model(self) -> str:
+        """The same for the sparse family; what is no folder there is a name."""
+        model = self.settings.embeddings.sparse.model
+        folder = self.layout.home / Path(model).expanduser()
+        return str(folder) if model and folder.is_dir() else model
+
+    @property
     def parsing(self) -> ParsingOptions:
         """How documents are read; Docling's models, too, may be given relative to the home."""
         given = self.settings.parsing.artifacts_path
@@ -91,7 +103,9 @@ class Home:
         """The settings, with the models' folders as every worker finds them."""
         families = self.settings.embeddings
         dense = families.dense.model_copy(update={"model": self.dense_model})
-        found = {"embeddings": families.model_copy(update={"dense": dense}), "parsing": self.parsing}
+        sparse = families.sparse.model_copy(update={"model": self.sparse_model})
+        families = families.model_copy(update={"dense": dense, "sparse": sparse})
+        found = {"embeddings": families, "parsing": self.parsing}
         return self.settings.model_copy(update=found)
 
     def options(self, stage: str) -> StageOptions:
