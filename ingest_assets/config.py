@@ -83,6 +83,8 @@ class StagesSettings(Strict):
     )
     # Small documents first: one book must not hold up the vectors of all others.
     dense: StageOptions = StageOptions(policy="gpu", retries=1, schedule="sjf", max_queue=512)
+    # Only where embeddings.sparse.model names a model.
+    sparse: StageOptions = StageOptions(policy="gpu", retries=1, schedule="sjf", max_queue=512)
     # A millisecond each: one thread counts them in plan order, some hundred chunks at a time.
     lexical: StageOptions = StageOptions(policy="io", workers=1)
 

@@ -75,6 +75,7 @@ def run_command(last: Step, help_text: str) -> Any:
 
 def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool) -> int:
     """Scan, run, report; gives the exit code."""
+    stages = [stage for stage in stages if stage in home.graph]
     scan = take_in(home, folder, stages, StageRunConfig(**config))
     report = run_batches(home, stages, config, reason="cli", progress=progress_mode(as_json))
     refresh_corpus(home, report)

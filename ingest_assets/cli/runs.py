@@ -89,6 +89,7 @@ def run_batches(
     batches to run, complete or not and no others, each with the failed documents to try again. `only` are the
     batches to look at. A `report` of the same stages is added to.
     """
+    stages = [stage for stage in stages if stage in home.graph]
     report = report or RunReport(stages={stage: StageTotals() for stage in stages})
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from ingest_assets.backends import Kind, kind_of, workers_for
 from ingest_assets.backends.ray_cluster import import_ray
 from ingest_assets.config import Settings
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.embedders.local import has_cuda
 from ingest_assets.model.errors import ConfigError
@@ -63,13 +62,14 @@ def settings_of(home: Home, variant: Variant) -> Settings:
     Folders are as this home finds them: the variant's home is elsewhere.
     """
     settings = home.settings
-    stages = {stage: _options_of(home.options(stage), variant) for stage in GRAPH}
+    stages = {stage: _options_of(home.options(stage), variant) for stage in home.graph}
+    sparse = settings.embeddings.sparse.model_copy(update={"model": home.sparse_model})
     features = {"parallel": True, "require_parity": False}
     return settings.model_copy(
         update={
             "sources": {},
             "stages": settings.stages.model_copy(update=stages),
-            "embeddings": settings.embeddings.model_copy(update={"dense": home.dense}),
+            "embeddings": settings.embeddings.model_copy(update={"dense": home.dense, "sparse": sparse}),
             "parsing": home.parsing,
             "features": settings.features.model_copy(update=features),
         }
@@ -93,7 +93,7 @@ def _options_of(options: StageOptions, variant: Variant) -> StageOptions:
 
 
 def _keeps_gpu_on_threads(home: Home) -> bool:
-    return any(home.options(stage).policy == "gpu" for stage in GRAPH) and has_cuda()
+    return any(home.options(stage).policy == "gpu" for stage in home.graph) and has_cuda()
 
 
 def _usual_numbers(home: Home, kind: Kind) -> Sequence[int]:
@@ -107,7 +107,7 @@ def _own_number(home: Home, *, on_ray: bool) -> int:
     """The most workers of a stage that computes; threads that wait for a disk or a model are no measure."""
     if not home.settings.features.parallel or (on_ray and not has_ray()):
         return 1
-    options = [home.options(stage) for stage in GRAPH]
+    options = [home.options(stage) for stage in home.graph]
     computing = [each for each in options if each.policy == "cpu" and (kind_of(each) == "ray") == on_ray]
     return max((workers_for(each)[0] for each in computing), default=1)
 

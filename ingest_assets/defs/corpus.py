@@ -6,12 +6,14 @@ from typing import Any
 import dagster as dg
 
 from ingest_assets.config import AutomationSettings
+from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.schemas import LEXICAL_STATS
 from ingest_assets.stages.lexical_stats import are_current, stats_path
 
+_LEXICAL = GRAPH["lexical"].table.asset
 LEXICAL_STATS_JOB = "lexical_stats_only"
 # Statistics of an hour ago still rank well; of last week they may not.
 _LONGEST_WAIT_S = 3600.0
@@ -64,7 +66,7 @@ def corpus_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
 
 def _files_mark(home: Home) -> str | None:
     """Names, sizes and times: a look must not read the corpus."""
-    files = sorted(home.layout.asset_folder(home.asset("lexical")).glob("*.parquet"))
+    files = sorted(home.layout.asset_folder(_LEXICAL).glob("*.parquet"))
     found = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return sha256_text(canonical_json(found)) if found else None
 
@@ -77,6 +79,6 @@ def _batches_running(instance: dg.DagsterInstance) -> int:
 def _age_seconds(home: Home, now: float) -> float:
     """How long the statistics, or the first table without any, have been there."""
     path = stats_path(home.layout)
-    tables = home.layout.asset_folder(home.asset("lexical")).glob("*.parquet")
+    tables = home.layout.asset_folder(_LEXICAL).glob("*.parquet")
     since = path.stat().st_mtime if path.is_file() else min(table.stat().st_mtime for table in tables)
     return now - since

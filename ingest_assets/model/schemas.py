@@ -245,6 +245,25 @@ def dense_spec(dim: int) -> TableSpec:
     )
 
 
+SPARSE = TableSpec(
+    asset="embeddings/sparse",
+    key=("chunk_id",),
+    rows_per_group=4096,
+    schema=pa.schema(
+        [
+            *_OF_A_CHUNK,
+            pa.field("indices", pa.list_(pa.field("element", pa.uint32(), nullable=False)), nullable=False),
+            pa.field("values", pa.list_(pa.field("element", pa.float32(), nullable=False)), nullable=False),
+        ]
+    ),
+    descriptions={
+        **_OF_A_CHUNK_MEAN,
+        "indices": "Vocabulary entries of the model that have a weight, ascending",
+        "values": "The weight of each",
+    },
+    byte_stream_split=("values.list.element",),
+)
+
 LEXICAL = TableSpec(
     asset="embeddings/lexical",
     key=("chunk_id",),

@@ -8,6 +8,7 @@ from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.staged import Staged
 from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.lexical import LexicalStage
+from ingest_assets.stages.sparse import SparseStage
 from ingest_assets.storage.tables import Table
 
 
@@ -22,6 +23,20 @@ def dense_embeddings(
 ) -> dg.Output[Staged]:
     """One unit vector per chunk, from the contextualized text."""
     staged = runner.run("dense", [chunks], config, context)
+    return dg.Output(staged, metadata=staged.as_metadata())
+
+
+@dg.asset(
+    **declared("sparse"),
+    pool="gpu",
+    kinds={"torch", "parquet"},
+    code_version=SparseStage.version,
+)
+def sparse_embeddings(
+    context: dg.AssetExecutionContext, config: StageRunConfig, chunks: Table, runner: StageRunner
+) -> dg.Output[Staged]:
+    """Weighted vocabulary entries per chunk, where a model of the SPLADE kind is configured."""
+    staged = runner.run("sparse", [chunks], config, context)
     return dg.Output(staged, metadata=staged.as_metadata())
 
 
