@@ -11,6 +11,7 @@ import dagster as dg
 
 from ingest_assets.config import Settings
 from ingest_assets.defs.budget import chunks_stage
+from ingest_assets.embedders.registry import resolve_dense
 from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
 from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.stages.admission import AdmissionStage
@@ -74,7 +75,7 @@ GRAPH: dict[str, Node] = {
         "embeddings",
         ("chunks",),
         dense_spec(_PACKAGED_DIM),
-        lambda settings: DenseStage(settings.embeddings.dense),
+        lambda settings: DenseStage(resolve_dense(settings.embeddings.dense), settings.embeddings.cache),
     ),
     "lexical": Node(
         "embeddings", ("chunks",), LEXICAL, lambda settings: LexicalStage(settings.embeddings.lexical)

@@ -19,6 +19,7 @@ from ingest_assets.intake.looking import look_at
 from ingest_assets.intake.queue import Queue
 from ingest_assets.intake.scan import ScanLimits, ScanReport
 from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan, watched_sources
+from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
@@ -69,11 +70,18 @@ class Home:
 
     @property
     def dense_model(self) -> str:
-        """A model folder may be given relative to the home, as sources may; what is no folder is a name."""
+        """A model folder may be given relative to the home, as sources may; what is none there is a name."""
         dense = self.settings.embeddings.dense
         is_name = dense.model in PACKAGED or dense.provider == "openai"
         folder = self.layout.home / Path(dense.model).expanduser()
         return str(folder) if not is_name and folder.is_dir() else dense.model
+
+    @property
+    def dense(self) -> DenseOptions:
+        """How dense vectors are made, with folders as every worker finds them."""
+        given = self.settings.embeddings.dense
+        exports = str(self.layout.home / Path(given.exports_path).expanduser()) if given.exports_path else ""
+        return given.model_copy(update={"model": self.dense_model, "exports_path": exports})
 
     @property
     def tokenizer(self) -> str:
@@ -92,9 +100,9 @@ class Home:
     def _with_models_found(self) -> Settings:
         """The settings, with the models' folders as every worker finds them."""
         families = self.settings.embeddings
-        dense = families.dense.model_copy(update={"model": self.dense_model})
+        cache = families.cache.model_copy(update={"path": str(self.layout.vector_cache(families.cache.path))})
         found = {
-            "embeddings": families.model_copy(update={"dense": dense}),
+            "embeddings": families.model_copy(update={"dense": self.dense, "cache": cache}),
             "parsing": self.parsing,
             "chunks": self.settings.chunks.model_copy(update={"tokenizer": self.tokenizer}),
         }
