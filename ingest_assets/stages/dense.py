@@ -22,6 +22,7 @@ from ingest_assets.stages.vectors import require_vectors
 from ingest_assets.storage.tables import Table
 
 _MIB = 1024 * 1024
+_TEXTS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +94,15 @@ class DenseStage:
         if cache:
             context.count("cache_hits", len(texts) - len(missing))
             context.count("cache_misses", len(missing))
-        made = self._embed(list(missing), [chunks["chunk_id"][i].as_py() for i in missing.values()], context)
-        if cache and missing:
-            cache.put(space, list(missing), made)
-        by_text = dict(zip(missing, made, strict=True))
+        by_text: dict[str, np.ndarray] = {}
+        for group in _groups(list(missing)):
+            made = self._embed(group, [chunks["chunk_id"][missing[text]].as_py() for text in group], context)
+            if cache:
+                cache.put(space, group, made)
+            by_text.update(zip(group, made, strict=True))
         return np.stack([by_text[text] if k is None else k for text, k in zip(texts, known, strict=True)])
 
     def _embed(self, texts: list[str], chunk_ids: Sequence[str], context: ItemContext) -> np.ndarray:
-        if not texts:
-            return np.empty((0, self.facts.dim), dtype=np.float32)
         try:
             with counting() as counts:
                 vectors = open_dense(self.options).embed(texts, "passage")
@@ -115,6 +116,12 @@ class DenseStage:
         if not self.cache.enabled or not self.cache.path:
             return None
         return open_cache(Path(self.cache.path), self.cache.max_mebibytes * _MIB)
+
+
+def _groups(texts: list[str]) -> Iterator[list[str]]:
+    """Parts of a long document, so that one which fails near its end has paid for most of it already."""
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        yield texts[start : start + _TEXTS_AT_ONCE]
 
 
 def _space(facts: DenseFacts) -> str:
