@@ -22,8 +22,9 @@ from ingest_assets.stages.chunking.tables import TripletWriter
 from ingest_assets.stages.chunking.writing import Writer
 
 
-# It would write the whole text; that a chunk has no headings shows in its row.
+# They would be written for every such chunk, one with its whole text; what came of it shows in the rows.
 warnings.filterwarnings("ignore", "Headers and captions for this chunk are longer", UserWarning)
+warnings.filterwarnings("ignore", "Chunks prefix is too long", UserWarning)
 
 
 class CountingTokenizer(BaseTokenizer):

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_MOST_REMEMBERED = 200_000
-_LONGEST_REMEMBERED = 64
+_MOST_REMEMBERED = 100_000
+_LONGEST_REMEMBERED = 512  # addresses count as words
 _PARTS = re.compile(r"[0-9A-Za-z]+")
 
 
