@@ -29,9 +29,9 @@ class _Labelled(DoclingDocument):
         waiting: list[tuple[NodeItem, int]] = [(root or self.body, 0)]
         while waiting:
             node, depth = waiting.pop()
-            if node.content_layer in layers and (with_groups or not isinstance(node, GroupItem)):
-                if page_no is None or not isinstance(node, DocItem) or _is_on(page_no, node):
-                    yield node, depth
+            is_shown = node.content_layer in layers and (with_groups or not isinstance(node, GroupItem))
+            if is_shown and (page_no is None or not isinstance(node, DocItem) or _is_on(page_no, node)):
+                yield node, depth
             below = [child.resolve(self) for child in reversed(node.children)]
             if below and isinstance(node, PictureItem) and not traverse_pictures:
                 captions = {caption.cref for caption in node.captions}

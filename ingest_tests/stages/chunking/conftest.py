@@ -3,7 +3,6 @@
 import functools
 import json
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +93,6 @@ def tokenizer_of(kind: str) -> Any:
 
 
 @pytest.fixture(params=["packaged", *KINDS])
-def kind(request: pytest.FixtureRequest) -> Iterator[str]:
+def kind(request: pytest.FixtureRequest) -> str:
     """Each kind of tokenizer in turn."""
-    yield request.param
+    return str(request.param)

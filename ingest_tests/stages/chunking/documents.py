@@ -18,10 +18,11 @@ from docling_core.types.doc.base import BoundingBox, Size
 from docling_core.types.doc.document import ProvenanceItem
 from pydantic import AnyUrl
 
-WORDS = (
-    "bridge cable the inspected spring order, deck. railing! (repaired) naïve 東京 it's 1,234.50 [SEP] "
-    "_under_ **bold** a|b x\ny \x00 \u200b 😀 https://example.org/a_b unbelievable; counter-example: “quoted” …"
-).split(" ")
+WORDS = [
+    *("bridge", "cable", "the", "inspected", "spring", "order,", "deck.", "railing!", "(repaired)", "naïve"),
+    *("東京", "it's", "1,234.50", "[SEP]", "_under_", "**bold**", "a|b", "x\ny", "\x00", "\u200b", "😀"),
+    *("https://example.org/a_b", "unbelievable;", "counter-example:", "“quoted”", "…"),
+]
 
 
 class Maker:
@@ -46,7 +47,9 @@ class Maker:
         return value if self._random.random() < share else None
 
     def _style(self):
-        link = self._random.choice([AnyUrl("https://example.org/x y(1)"), AnyUrl("https://example.org/?q=a_b")])
+        link = self._random.choice(
+            [AnyUrl("https://example.org/x y(1)"), AnyUrl("https://example.org/?q=a_b")]
+        )
         flags = {name: self._random.random() < 0.4 for name in ("bold", "italic", "strikethrough")}
         return {"formatting": self._maybe(Formatting(**flags), 0.3), "hyperlink": self._maybe(link, 0.2)}
 

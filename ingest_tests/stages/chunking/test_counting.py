@@ -12,11 +12,12 @@ from ingest_assets.stages.chunking.words import ByWord
 from ingest_tests.stages.chunking.conftest import KINDS, TEXTS, folder_of, tokenizer_of
 
 ODD = [
-    "[SEP]", "[CLS]", "a[SEP]b", "[sep]", "[UNK]", "##ing", "[", "]", "[MASK", "<x>", "bridge", "Bridges", "idg",
-    "\x00", "\ufffd", "\x0b", "\x0c", "\x1c", "\x85", "\xa0", "\u2028", "\u3000", "\u200b", "\u200d", "\ufeff",
-    "\u00ad", "\u0301", "e\u0301", "é", "ÀÉ", "İ", "ß", "ﬁ", "Ǆ", "ς", "Σ", "東京", "한국어", "ไทย", "ﷺ",
-    "😀", "👩\u200d👩\u200d👧", "🏳\ufe0f", "\ue000", "\U0010ffff", "שלום", "\u202eabc", "x" * 99, "y" * 101,
-    "pneumonoultramicroscopic", "http://a.b/c_d?e=f&g#h", "it's", "1,234.50", "--", "…", "—", "_", "`", "\x7f",
+    "[SEP]", "[CLS]", "a[SEP]b", "[sep]", "[UNK]", "##ing", "[", "]", "[MASK", "<x>", "bridge", "Bridges",
+    "idg", "\x00", "\ufffd", "\x0b", "\x0c", "\x1c", "\x85", "\xa0", "\u2028", "\u3000", "\u200b",
+    "\u200d", "\ufeff", "\u00ad", "\u0301", "e\u0301", "é", "ÀÉ", "İ", "ß", "ﬁ", "Ǆ", "ς", "Σ", "東京",
+    "한국어", "ไทย", "ﷺ", "😀", "👩\u200d👩\u200d👧", "🏳\ufe0f", "\ue000", "\U0010ffff", "שלום",
+    "\u202eabc", "x" * 99, "y" * 101, "pneumonoultramicroscopic", "http://a.b/c_d?e=f&g#h", "it's", "1,234.50", "--", "…", "—", "_", "`",
+    "\x7f",
 ]  # fmt: skip
 BLANKS = [" ", "\n", "\t", "\r", "\r\n", "  ", "", "\n\n"]
 LETTERS = st.characters(exclude_categories=["Cs"])
