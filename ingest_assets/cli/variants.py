@@ -10,7 +10,7 @@ from ingest_assets.backends.ray_cluster import import_ray
 from ingest_assets.config import Settings
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
-from ingest_assets.embedders.dense import has_cuda
+from ingest_assets.embedders.local import has_cuda
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import StageOptions
 
@@ -64,13 +64,12 @@ def settings_of(home: Home, variant: Variant) -> Settings:
     """
     settings = home.settings
     stages = {stage: _options_of(home.options(stage), variant) for stage in GRAPH}
-    dense = settings.embeddings.dense.model_copy(update={"model": home.dense_model})
     features = {"parallel": True, "require_parity": False}
     return settings.model_copy(
         update={
             "sources": {},
             "stages": settings.stages.model_copy(update=stages),
-            "embeddings": settings.embeddings.model_copy(update={"dense": dense}),
+            "embeddings": settings.embeddings.model_copy(update={"dense": home.dense}),
             "parsing": home.parsing,
             "features": settings.features.model_copy(update=features),
         }
@@ -105,11 +104,11 @@ def _usual_numbers(home: Home, kind: Kind) -> Sequence[int]:
 
 
 def _own_number(home: Home, *, on_ray: bool) -> int:
-    """The most workers of a stage that computes; those that wait get more than memory holds models for."""
+    """The most workers of a stage that computes; threads that wait for a disk or a model are no measure."""
     if not home.settings.features.parallel or (on_ray and not has_ray()):
         return 1
     options = [home.options(stage) for stage in GRAPH]
-    computing = [each for each in options if each.policy != "io" and (kind_of(each) == "ray") == on_ray]
+    computing = [each for each in options if each.policy == "cpu" and (kind_of(each) == "ray") == on_ray]
     return max((workers_for(each)[0] for each in computing), default=1)
 
 
