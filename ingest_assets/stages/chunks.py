@@ -1,7 +1,5 @@
 """Docling documents become chunks within the embedder's token budget."""
 
-import contextlib
-import gc
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +15,7 @@ from ingest_assets.model.schemas import CHUNKS, TableSpec
 from ingest_assets.stages.converted import admitted, documents_with_text, read_document
 from ingest_assets.stages.lending import Lending
 from ingest_assets.stages.stage import PRELOAD, Candidate
+from ingest_assets.stages.uncollected import uncollected
 from ingest_assets.storage.tables import Table
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class ChunksStage:
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Cut one document with a warm cutter."""
-        with _CUTTERS.lend(self.tokenizer, self.cut) as cutter, _without_gc():
+        with _CUTTERS.lend(self.tokenizer, self.cut) as cutter, uncollected():
             document = read_document(item)
             pieces, left_out = cutter.pieces(document)
             if left_out:
@@ -114,18 +113,6 @@ def _storable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace").decode()
     return text
-
-
-@contextlib.contextmanager
-def _without_gc() -> Iterator[None]:
-    """A document is thousands of small objects that nobody need look through while they are made."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _open_cutter(tokenizer: str, cut: Cut) -> "Cutter":

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from ingest_tests.bench import (
     artifact_queue,
+    chunk_speed,
     dying_workers,
     idle_coordinator,
     lexical_speed,
@@ -30,6 +31,7 @@ _MODULES = (
     sensor_tick,
     text_claims,
     reading_speed,
+    chunk_speed,
     lexical_speed,
 )
 

@@ -2,7 +2,7 @@
 
 import warnings
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import semchunk
 from docling_core.transforms.chunker import BaseChunk, DocChunk
@@ -21,8 +21,9 @@ from ingest_assets.stages.chunking.counting import open_counter
 from ingest_assets.stages.chunking.tables import TripletWriter
 from ingest_assets.stages.chunking.writing import Writer
 
-# It would write the whole text; that a chunk has no headings shows in its row.
+# They would be written for every such chunk, one with its whole text; what came of it shows in the rows.
 warnings.filterwarnings("ignore", "Headers and captions for this chunk are longer", UserWarning)
+warnings.filterwarnings("ignore", "Chunks prefix is too long", UserWarning)
 
 
 class CountingTokenizer(BaseTokenizer):
@@ -69,6 +70,9 @@ class OneWriter(BaseSerializerProvider):
 class QuickChunker(HybridChunker):
     """The same chunks, sooner. Not for several threads at once."""
 
+    tokenizer: CountingTokenizer
+    serializer_provider: OneWriter
+
     def contextualize(self, chunk: BaseChunk) -> str:
         if type(chunk) is not DocChunk:
             return super().contextualize(chunk)
@@ -95,7 +99,7 @@ class QuickChunker(HybridChunker):
             max_token_chars=self.tokenizer.longest_token,
             memoize=False,  # would keep every text of every document
         )
-        return cut(doc_chunk.text)
+        return cast(list[str], cut(doc_chunk.text))
 
 
 def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, rows: bool) -> QuickChunker:

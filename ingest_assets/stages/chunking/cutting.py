@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from docling_core.transforms.chunker import DocChunk
 from docling_core.types.doc import DocItemLabel, DoclingDocument, TextItem
 
 from ingest_assets.model.chunking import Cut
@@ -38,6 +39,7 @@ class Cutter:
             return [
                 Piece(chunk.text, tuple(chunk.meta.headings or ()), chunk.meta.doc_items)
                 for chunk in self._chunker.chunk(document)
+                if isinstance(chunk, DocChunk)
             ]
         finally:
             self._chunker.serializer_provider.forget()

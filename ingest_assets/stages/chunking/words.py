@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_MOST_REMEMBERED = 200_000
-_LONGEST_REMEMBERED = 64
+_MOST_REMEMBERED = 100_000
+_LONGEST_REMEMBERED = 512  # addresses count as words
 _PARTS = re.compile(r"[0-9A-Za-z]+")
 
 
@@ -19,6 +19,7 @@ class ByWord:
     def __init__(self, tokenizer: Any, form: Mapping[str, Any]) -> None:
         self._encode = tokenizer.encode
         self._known = {"": 0}
+        self._longest = form["model"]["max_input_chars_per_word"]
         self._parts = _whole_words(form)
         self._lowers = bool(form["normalizer"]["lowercase"])
         self._signs = {token["content"][0] for token in form.get("added_tokens") or []}
@@ -57,11 +58,12 @@ class ByWord:
         return counts
 
     def _by_parts(self, word: str) -> int | None:
-        """Of plain ASCII whose every run of letters and digits is an entry: one each, and one per sign."""
+        """Of plain ASCII whose every run of letters and digits is an entry, or too long to be looked up: one
+        for each run, and one for each sign."""
         if not (word.isascii() and word.isprintable()) or not self._signs.isdisjoint(word):
             return None
         runs = _PARTS.findall(word.lower() if self._lowers else word)
-        if not self._parts.issuperset(runs):
+        if not self._parts.issuperset(run for run in runs if len(run) <= self._longest):
             return None
         return len(word) - sum(map(len, runs)) + len(runs)
 

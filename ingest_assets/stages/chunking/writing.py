@@ -21,6 +21,7 @@ from docling_core.types.doc import (
 from ingest_assets.stages.chunking.tables import TripletWriter
 from ingest_assets.stages.chunking.tree import Tree
 
+_PLAIN = frozenset({TextItem, ListItem})  # their kinds have forms of their own
 _NUMBER = re.compile(r"\d+\.")
 _BULLETS = frozenset("-*+")
 _CHECKBOXES = frozenset({DocItemLabel.CHECKBOX_SELECTED, DocItemLabel.CHECKBOX_UNSELECTED})
@@ -94,17 +95,12 @@ class Writer(ChunkingDocSerializer):
         **named: Any,
     ) -> SerializationResult:
         """Plain texts, list items and pictures directly; all else as Docling does."""
-        kind = type(item)
-        if (kind is TextItem or kind is ListItem) and _is_plain(item):
+        if item is not None and (_is_plain(item) or _is_bare(item)):
             if visited is not None:
                 visited.add(item.self_ref)
-            if item.self_ref in self._written_elsewhere:
+            if not isinstance(item, TextItem) or item.self_ref in self._written_elsewhere:
                 return SerializationResult()
             return SerializationResult(text=self._text(item), spans=[Span(item=item)])
-        if kind is PictureItem and _is_bare(item):
-            if visited is not None:
-                visited.add(item.self_ref)
-            return SerializationResult()
         return super().serialize(
             item=item, list_level=list_level, is_inline_scope=is_inline_scope, visited=visited, **named
         )
@@ -173,11 +169,16 @@ class Writer(ChunkingDocSerializer):
 _PARTS = {name: field.default for name, field in Writer.model_fields.items() if not field.is_required()}
 
 
-def _is_plain(item: TextItem) -> bool:
-    """True when its text is all there is to write."""
-    return bool(item.text) and item.meta is None and item.label not in _CHECKBOXES
+def _is_plain(item: NodeItem) -> bool:
+    """True of a text whose characters are all there is to write."""
+    if type(item) not in _PLAIN:
+        return False
+    values = item.__dict__
+    return bool(values["text"]) and item.meta is None and values["label"] not in _CHECKBOXES
 
 
-def _is_bare(item: PictureItem) -> bool:
-    """True when there is nothing to write: neither caption nor description."""
+def _is_bare(item: NodeItem) -> bool:
+    """True of a picture without anything to write: neither caption nor description."""
+    if type(item) is not PictureItem:
+        return False
     return item.meta is None and not item.captions and not item.__dict__.get("annotations")
