@@ -158,7 +158,9 @@ class Home:
 
     def asset(self, stage: str) -> str:
         """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
-        return self._placed(stage, self._recipes[stage]).spec.asset
+        if not GRAPH[stage].has_sets:
+            return self.serving(stage)
+        return self.family(stage).place(self.set_mark(stage).set)
 
     def serving(self, stage: str) -> str:
         """The asset that readers see, and Dagster's name for what the stage makes."""
