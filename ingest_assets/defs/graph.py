@@ -77,7 +77,10 @@ GRAPH: dict[str, Node] = {
         lambda settings: DenseStage(settings.embeddings.dense),
     ),
     "lexical": Node(
-        "embeddings", ("chunks",), LEXICAL, lambda settings: LexicalStage(settings.embeddings.lexical)
+        "embeddings",
+        ("chunks", "admission"),
+        LEXICAL,
+        lambda settings: LexicalStage(settings.embeddings.lexical),
     ),
 }
 

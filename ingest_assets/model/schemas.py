@@ -255,6 +255,7 @@ LEXICAL = TableSpec(
             pa.field("terms", _STRINGS, nullable=False),
             pa.field("counts", pa.list_(pa.field("element", pa.uint16(), nullable=False)), nullable=False),
             pa.field("length", pa.int32(), nullable=False),
+            _text("language", nullable=True),
         ]
     ),
     descriptions={
@@ -262,6 +263,27 @@ LEXICAL = TableSpec(
         "terms": "Distinct terms in code-point order",
         "counts": "How often each term occurs",
         "length": "All term occurrences together",
+        "language": "Whose stems or stop words made the terms; none where words are terms as they are",
     },
-    dictionary=("doc_id", "terms.list.element"),
+    dictionary=("doc_id", "terms.list.element", "language"),
+)
+
+
+LEXICAL_STATS = TableSpec(
+    asset="lexical_stats",
+    key=("term",),
+    rows_per_group=65_536,
+    schema=pa.schema(
+        [
+            _text("term"),
+            pa.field("document_frequency", pa.uint32(), nullable=False),
+            pa.field("total_count", pa.uint64(), nullable=False),
+        ]
+    ),
+    descriptions={
+        "term": "The term; in code-point order",
+        "document_frequency": "Chunks that hold it",
+        "total_count": "Its occurrences in all of them",
+    },
+    dictionary=(),
 )

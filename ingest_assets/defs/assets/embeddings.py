@@ -27,13 +27,17 @@ def dense_embeddings(
 
 @dg.asset(
     **declared("lexical"),
-    pool="gpu",
+    pool="lexical",
     kinds={"python", "parquet"},
     code_version=LexicalStage.version,
 )
 def lexical_embeddings(
-    context: dg.AssetExecutionContext, config: StageRunConfig, chunks: Table, runner: StageRunner
+    context: dg.AssetExecutionContext,
+    config: StageRunConfig,
+    chunks: Table,
+    admission: Table,
+    runner: StageRunner,
 ) -> dg.Output[Staged]:
     """Term counts per chunk, for BM25 at query time."""
-    staged = runner.run("lexical", [chunks], config, context)
+    staged = runner.run("lexical", [chunks, admission], config, context)
     return dg.Output(staged, metadata=staged.as_metadata())
