@@ -10,7 +10,7 @@ from ingest_assets.backends.ray_cluster import import_ray
 from ingest_assets.config import Settings
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
-from ingest_assets.embedders.dense import has_cuda
+from ingest_assets.embedders.local import has_cuda
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import StageOptions
 

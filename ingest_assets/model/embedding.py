@@ -1,6 +1,8 @@
 """How chunks become vectors: options of the dense, sparse and lexical families."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -45,8 +47,8 @@ class DenseOptions(BaseModel):
     )
     model: str = Field(
         PACKAGED_MODEL,
-        description="The packaged MiniLM, a folder in the layout of sentence-transformers, a hub name that is "
-        "in the hub's cache, or what an endpoint calls its model.",
+        description="The packaged MiniLM, a folder in the layout of sentence-transformers, a hub name "
+        "that is in the hub's cache, or what an endpoint calls its model.",
     )
     device: Device = Field("auto", description="Where local models run.")
     dim: int | None = Field(
@@ -67,6 +69,26 @@ class DenseOptions(BaseModel):
         "", description="Folder for ONNX forms of models, relative to the home; empty = the user's cache."
     )
     remote: RemoteOptions = RemoteOptions()
+
+
+@dataclass(frozen=True)
+class DenseFacts:
+    """What planning needs to know of a dense provider, told without opening anything.
+
+    `provider` is as resolved, never "auto". `max_tokens` is what the model reads, special tokens included;
+    none = unknown. `tokenizer` is the folder with the model's tokenizer files, for the chunker; none = none
+    known. `identity` holds all that can change a vector: it goes into fingerprints and keys of the cache.
+    `libraries` are the versions that decide the vectors.
+    """
+
+    provider: str
+    model_id: str
+    dim: int
+    max_tokens: int | None
+    tokenizer: str | None
+    normalized: bool
+    identity: Mapping[str, Any]
+    libraries: Mapping[str, str] = field(default_factory=dict)
 
 
 class SparseOptions(BaseModel):

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ingest_assets.embedders.models import model_folder
-from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.embedders.registry import describe_dense, open_dense
+from ingest_assets.model.embedding import DenseFacts, DenseOptions
 from ingest_assets.model.errors import ContractBroken
-from ingest_assets.model.identity import installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import TableSpec, dense_spec
 from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
@@ -20,7 +19,7 @@ from ingest_assets.storage.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class DenseStage:
-    """One unit vector per chunk, from a transformers model."""
+    """One unit vector per chunk, from whichever provider the settings name."""
 
     name: ClassVar[str] = "dense"
     version: ClassVar[str] = "1"
@@ -29,26 +28,27 @@ class DenseStage:
     options: DenseOptions = DenseOptions()
 
     @property
+    def facts(self) -> DenseFacts:
+        return describe_dense(self.options)
+
+    @property
     def spec(self) -> TableSpec:
-        return dense_spec(model_folder(self.options.model).dim)
+        return dense_spec(self.facts.dim)
 
     def config(self) -> Mapping[str, Any]:
-        return {
-            **self.options.model_dump(mode="json"),
-            "model": model_folder(self.options.model).content_hash,
-        }
+        return self.facts.identity
 
     def libraries(self) -> Mapping[str, str]:
-        return installed_versions("torch", "transformers", "tokenizers")
+        return self.facts.libraries
 
     def footer(self) -> Mapping[str, str]:
-        model = model_folder(self.options.model)
+        facts = self.facts
         return {
             "family": "dense",
-            "provider": "local",
-            "model_id": model.model_id,
-            "dim": str(model.dim),
-            "normalized": "true",
+            "provider": facts.provider,
+            "model_id": facts.model_id,
+            "dim": str(facts.dim),
+            "normalized": str(facts.normalized).lower(),
         }
 
     def candidates(self, chunks: Table) -> Iterator[Candidate]:
@@ -56,18 +56,14 @@ class DenseStage:
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Embed one document's chunks."""
-        from ingest_assets.embedders.dense import open_embedder
-
         chunks = read_chunks(item)
-        vectors = open_embedder(self.options).embed(chunks["contextualized"].to_pylist())
+        vectors = open_dense(self.options).embed(chunks["contextualized"].to_pylist())
         norms = np.linalg.norm(vectors, axis=1).astype(np.float32)
         _require_vectors(vectors, norms, chunks)
         unit = np.ascontiguousarray(vectors / norms[:, None], dtype=np.float32)
         schema = self.spec.schema
         column = pa.FixedSizeListArray.from_arrays(pa.array(unit.ravel()), type=schema.field("vector").type)
-        table = (
-            chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
-        )
+        table = chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
         return table.cast(schema)
 
 

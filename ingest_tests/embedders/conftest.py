@@ -2,11 +2,14 @@
 
 import pytest
 
-from ingest_assets.embedders.dense import TransformersEmbedder, open_embedder
+from ingest_assets.embedders.local import TorchEmbedder
+from ingest_assets.embedders.registry import open_dense
 from ingest_assets.model.embedding import DenseOptions
 
 
 @pytest.fixture(scope="session")
-def embedder() -> TransformersEmbedder:
+def embedder() -> TorchEmbedder:
     """The packaged model, as a worker holds it."""
-    return open_embedder(DenseOptions())
+    provider = open_dense(DenseOptions(provider="local"))
+    assert isinstance(provider, TorchEmbedder)
+    return provider
