@@ -19,7 +19,7 @@ _WORKERS = (1, 2, 4)
 _WORKERS_ON_RAY = (1, 2)
 _MOST_WORKERS = 256
 # A failure is a result to compare, and one of the samples fails on purpose.
-_NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
+NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _options_of(options: StageOptions, variant: Variant) -> StageOptions:
     }
     execution = options.execution.model_copy(update=where)
     changes = {"workers": variant.workers, "execution": execution}
-    return options.model_copy(update=changes | _NO_BUDGET)
+    return options.model_copy(update=changes | NO_BUDGET)
 
 
 def _keeps_gpu_on_threads(home: Home) -> bool:

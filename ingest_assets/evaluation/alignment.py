@@ -9,7 +9,7 @@ _SLACK = 40  # tokens by which a chunk's place may be shifted inside itself: mar
 
 
 class TextIndex:
-    """A text's tokens. Chunks are asked for in their order: where a text repeats itself, the next place counts."""
+    """A text's tokens. Chunks are asked for in order: where a text repeats itself, the next place counts."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = list(tokens)
@@ -19,7 +19,7 @@ class TextIndex:
         self._next = 0
 
     def places_of(self, chunk: Sequence[str]) -> list[int]:
-        """The tokens of the text that the chunk's tokens are, in order; those without a place are left out."""
+        """Which tokens of the text the chunk's tokens are, in order; those without a place are left out."""
         start = self._start_of(chunk)
         if start is None:
             return []
@@ -31,7 +31,7 @@ class TextIndex:
         return places
 
     def _start_of(self, chunk: Sequence[str]) -> int | None:
-        """Where most of the chunk's runs of three tokens say that it begins; the next such place, if many do."""
+        """Where most runs of three tokens say that the chunk begins; the next such place, if many do."""
         votes: Counter[int] = Counter()
         for offset in range(max(len(chunk) - _GRAM + 1, 1)):
             for place in self._grams.get(tuple(chunk[offset : offset + _GRAM]), ()):

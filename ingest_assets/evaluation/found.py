@@ -8,6 +8,10 @@ from ingest_assets.evaluation.ranking import ndcg, recall, reciprocal_rank
 
 Figures = dict[str, float]
 PASSAGE_DEPTHS = (1, 5, 10)
+DOCUMENT_FIGURES = ("ndcg@10", "recall@10", "recall@100", "mrr")
+PASSAGE_FIGURES = tuple(
+    f"{name}@{depth}" for depth in PASSAGE_DEPTHS for name in ("token_recall", "token_precision", "token_iou")
+)
 
 
 def document_figures(

@@ -49,8 +49,14 @@ class Overlap:
 class Chunk:
     """A chunk's tokens: those that stand in its document's text, and how many there are in all."""
 
-    tokens: frozenset[Token]
+    name: str  # of its document's text
+    places: frozenset[int]
     length: int
+
+    @property
+    def tokens(self) -> frozenset[Token]:
+        """Of all texts."""
+        return frozenset((self.name, place) for place in self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +66,11 @@ class Passages:
     chunks: Mapping[str, Chunk]
     wanted: Mapping[str, frozenset[Token]]  # by query
 
-    @property
-    def aligned_share(self) -> float:
-        """Of the chunks' tokens, those whose place in the text is known."""
-        length = sum(chunk.length for chunk in self.chunks.values())
-        return sum(len(chunk.tokens) for chunk in self.chunks.values()) / length if length else 0.0
+    def aligned_share(self, name: str | None = None) -> float:
+        """Of the tokens of all chunks, or of one text's, those whose place in the text is known."""
+        chosen = [chunk for chunk in self.chunks.values() if name in (None, chunk.name)]
+        length = sum(chunk.length for chunk in chosen)
+        return sum(len(chunk.places) for chunk in chosen) / length if length else 0.0
 
     def overlap(self, query: str, chunks: Iterable[str]) -> Overlap:
         """What some chunks hold of a query's passages. Tokens that two chunks repeat are found once and read
@@ -86,8 +92,7 @@ def passages_of(
     placed = {}
     for chunk_id, name, text in chunks:
         tokens, _ = tokens_of(text)
-        places = indexes[name].places_of(tokens)
-        placed[chunk_id] = Chunk(frozenset((name, place) for place in places), len(tokens))
+        placed[chunk_id] = Chunk(name, frozenset(indexes[name].places_of(tokens)), len(tokens))
     wanted = {
         query: frozenset((name, place) for span in given for place in tokens_within(sources[name][1], span))
         for query, (name, given) in spans.items()

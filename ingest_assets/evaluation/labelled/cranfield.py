@@ -1,15 +1,16 @@
 """The Cranfield collection: 1,400 abstracts, 225 queries, judged.
 
 Grades 1 to 4 are relevant, 1 the most. The published figures to compare with, as those of our field notes,
-count each of them the same, and so does `ndcg@10`; `ndcg_graded@10` gives grade 1 four points and grade 4 one.
+count each of them the same, and so does `ndcg@10`; `ndcg_graded@10` gives grade 1 four points, grade 4 one.
 Grade -1 stands once per query, at the paper that the query came from: it is not counted as relevant.
 """
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
-from ingest_assets.evaluation.labelled.labelled_set import LabelledSet, relevant_only
+from ingest_assets.evaluation.labelled.labelled_set import Gains, LabelledSet, relevant_only
 from ingest_assets.evaluation.labelled.reading import read_lines, read_text
 from ingest_assets.model.errors import ConfigError
 
@@ -33,10 +34,8 @@ def read_cranfield(folder: Path) -> LabelledSet:
     return LabelledSet(
         name="cranfield",
         queries=queries,
-        relevant=relevant_only({q: {d: float(g > 0) for d, g in found.items()} for q, found in grades.items()}),
-        graded=relevant_only(
-            {q: {d: 5.0 - g if g > 0 else 0.0 for d, g in found.items()} for q, found in grades.items()}
-        ),
+        relevant=_gains(grades, {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0}),
+        graded=_gains(grades, {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}),
         texts=texts,
         missing=[file_name(number) for number, _ in papers if file_name(number) not in texts],
     )
@@ -45,6 +44,11 @@ def read_cranfield(folder: Path) -> LabelledSet:
 def file_name(number: int) -> str:
     """The file that a paper is written to."""
     return f"{number:04}.md"
+
+
+def _gains(grades: Mapping[str, Mapping[str, int]], gain_of: Mapping[int, float]) -> Gains:
+    gains = {q: {doc: gain_of.get(grade, 0.0) for doc, grade in found.items()} for q, found in grades.items()}
+    return relevant_only(gains)
 
 
 def _records(path: Path) -> list[tuple[int, dict[str, str]]]:
