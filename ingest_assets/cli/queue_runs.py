@@ -9,6 +9,7 @@ import typer
 from pydantic import ValidationError
 
 from ingest_assets.cli import flags
+from ingest_assets.cli.corpus import refresh_corpus
 from ingest_assets.cli.draining import Drain
 from ingest_assets.cli.ingest import print_result, progress_mode, result_object
 from ingest_assets.cli.output import print_json, say, warn
@@ -55,6 +56,7 @@ def run(
     _ = here.stages
     refuse_early(here, list(GRAPH), StageRunConfig(**{}))
     report = Drain(here, warn, waits=drain, progress=progress_mode(as_json)).run()
+    refresh_corpus(here, report)
     result = {"queue": queue_object(here), **result_object(here, None, report)}
     if as_json:
         print_json(result)

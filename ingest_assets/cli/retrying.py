@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ingest_assets.cli.corpus import refresh_corpus
 from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.defs.execution import refuse_early
 from ingest_assets.defs.graph import GRAPH
@@ -46,6 +47,7 @@ def retry(
         batches.setdefault(failure.batch, {})[failure.doc_id] = None
     wanted = {batch: list(batches[batch]) for batch in sorted(batches)}
     report = run_batches(home, list(GRAPH), config, reason="retry", progress=progress, retry=wanted)
+    refresh_corpus(home, report)
     return _what_became(home, wanted, report), report
 
 

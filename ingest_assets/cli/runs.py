@@ -123,6 +123,14 @@ def run_batches(
     return report
 
 
+def run_job(home: Home, name: str) -> str | None:
+    """Run a job that is of no batch; gives why it failed, if it did."""
+    with open_instance(home.layout, captures_output=False) as instance:
+        job = build_definitions(HomeResource(path=str(home.layout.home))).resolve_job_def(name)
+        result = _run(job, instance=instance, run_config=_run_config(home, (), {}), tags=_CLI_TAGS)
+        return None if result.success else _why(result)
+
+
 def _had_company(instance: dg.DagsterInstance, batch: str, run_id: str) -> bool:
     """True when another run was at the batch at the same time.
 

@@ -25,7 +25,7 @@ from ingest_assets.storage.tables import Table
 
 _TEXT, _LANGUAGE = "contextualized", "language"
 # Counting is several times faster by the hundred than by the one, and most documents have a few chunks.
-_ROWS_AT_ONCE = 512
+ROWS_AT_ONCE = 512
 _counting = threading.Lock()
 
 
@@ -96,7 +96,7 @@ def _from_blocks(path: Path, start: int, rows: int, analysis: Analysis) -> pa.Ta
     status = path.stat()
     signature = (status.st_ino, status.st_size, status.st_mtime_ns)
     found = []
-    for first in range(start - start % _ROWS_AT_ONCE, start + rows, _ROWS_AT_ONCE):
+    for first in range(start - start % ROWS_AT_ONCE, start + rows, ROWS_AT_ONCE):
         with _counting:  # whoever asks for the same rows waits for them instead of counting them too
             block = _block(path, signature, first, analysis)
         begin = max(start - first, 0)
@@ -106,7 +106,7 @@ def _from_blocks(path: Path, start: int, rows: int, analysis: Analysis) -> pa.Ta
 
 @functools.lru_cache(maxsize=4)
 def _block(path: Path, signature: tuple[int, ...], first: int, analysis: Analysis) -> pa.Table:
-    return _read_and_count(path, first, _ROWS_AT_ONCE, analysis)
+    return _read_and_count(path, first, ROWS_AT_ONCE, analysis)
 
 
 def _read_and_count(path: Path, start: int, rows: int, analysis: Analysis) -> pa.Table:

@@ -6,6 +6,7 @@ from ingest_tests.bench import (
     artifact_queue,
     dying_workers,
     idle_coordinator,
+    lexical_speed,
     queue_import,
     reading_speed,
     schedule_order,
@@ -29,6 +30,7 @@ _MODULES = (
     sensor_tick,
     text_claims,
     reading_speed,
+    lexical_speed,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {

@@ -13,7 +13,8 @@ from ingest_assets.defs.home import Home
 def assets(home: Home) -> dict[dg.AssetKey, dg.AssetsDefinition]:
     """What Dagster is told about, by key."""
     found = build_definitions().resolve_asset_graph().assets_defs
-    return {asset.key: asset for asset in found if asset.is_executable and not asset.check_keys}
+    of_batches = [asset for asset in found if asset.is_executable and asset.partitions_def is not None]
+    return {asset.key: asset for asset in of_batches if not asset.check_keys}
 
 
 def test_every_stage_stands_below_what_it_reads():

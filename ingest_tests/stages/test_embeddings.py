@@ -95,7 +95,7 @@ def test_rows_are_the_same_wherever_blocks_of_chunks_end(
     """Neighbours are counted together, and a document may stand in two blocks."""
     stage = LexicalStage()
     whole = embed(stage, write_table(tmp_path / "whole.parquet", CHUNKS, chunks), tmp_path)
-    monkeypatch.setattr("ingest_assets.stages.lexical._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("ingest_assets.stages.lexical.ROWS_AT_ONCE", 2)
 
     cut = embed(stage, write_table(tmp_path / "cut.parquet", CHUNKS, chunks), tmp_path)
 
