@@ -10,10 +10,10 @@ from typing import Literal, get_args
 import dagster as dg
 
 from ingest_assets.config import Settings
+from ingest_assets.defs.budget import chunks_stage
 from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
 from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.stages.admission import AdmissionStage
-from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage
@@ -68,7 +68,7 @@ GRAPH: dict[str, Node] = {
         "chunks",
         ("doctags", "admission"),
         CHUNKS,
-        lambda settings: ChunksStage(settings.chunks, settings.embeddings.dense.model),
+        chunks_stage,
     ),
     "dense": Node(
         "embeddings",

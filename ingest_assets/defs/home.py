@@ -10,7 +10,7 @@ from pathlib import Path
 from ingest_assets.config import Settings, home_folder, read_settings
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
-from ingest_assets.embedders.models import PACKAGED, model_folder
+from ingest_assets.embedders.models import PACKAGED
 from ingest_assets.intake.claims import Claims
 from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.inbox import Filter
@@ -59,13 +59,6 @@ class Home:
     @functools.cached_property
     def stages(self) -> dict[str, Stage]:
         """The recipes as configured; refuses settings that contradict each other."""
-        settings = self.settings
-        limit = model_folder(self.dense_model).max_tokens
-        if settings.chunks.max_tokens > limit:
-            raise ConfigError(
-                f"chunks.max_tokens: {settings.chunks.max_tokens} is more than the {limit} tokens that "
-                f"embeddings.dense.model {settings.embeddings.dense.model!r} reads; lower it to {limit}."
-            )
         found = self._with_models_found()
         return {stage: node.recipe(found) for stage, node in GRAPH.items()}
 
@@ -81,6 +74,13 @@ class Home:
         return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
 
     @property
+    def tokenizer(self) -> str:
+        """A tokenizer's folder, too; what is no folder there is a name."""
+        given = self.settings.chunks.tokenizer
+        folder = self.layout.home / Path(given).expanduser()
+        return str(folder) if given and folder.is_dir() else given
+
+    @property
     def parsing(self) -> ParsingOptions:
         """How documents are read; Docling's models, too, may be given relative to the home."""
         given = self.settings.parsing.artifacts_path
@@ -91,7 +91,11 @@ class Home:
         """The settings, with the models' folders as every worker finds them."""
         families = self.settings.embeddings
         dense = families.dense.model_copy(update={"model": self.dense_model})
-        found = {"embeddings": families.model_copy(update={"dense": dense}), "parsing": self.parsing}
+        found = {
+            "embeddings": families.model_copy(update={"dense": dense}),
+            "parsing": self.parsing,
+            "chunks": self.settings.chunks.model_copy(update={"tokenizer": self.tokenizer}),
+        }
         return self.settings.model_copy(update=found)
 
     def options(self, stage: str) -> StageOptions:

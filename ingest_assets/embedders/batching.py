@@ -3,7 +3,6 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -70,8 +69,7 @@ class Batcher(Generic[Text]):
     ) -> None:
         self._run, self._count = run, count
         self._batch_tokens, self._batch_size = batch_tokens, batch_size
-        self._threads = ThreadPoolExecutor(lanes, thread_name_prefix="embed")
-        self._free_lanes = lanes
+        self._lanes = self._free_lanes = lanes
         self._changed = threading.Condition()
         self._waiting: list[_Piece[Text]] = []  # by length, the longest last
         self._suspects: deque[_Piece[Text]] = deque()  # of micro-batches that failed: each runs alone
@@ -100,7 +98,7 @@ class Batcher(Generic[Text]):
             self._suspects.clear()
             self._waiting.clear()
             self._changed.notify_all()
-        self._threads.shutdown()
+            self._changed.wait_for(lambda: self._free_lanes == self._lanes)
 
     def _enter(self, texts: Sequence[Text], counts: list[int]) -> _Call[Text]:
         if self._is_closed:
@@ -118,14 +116,15 @@ class Batcher(Generic[Text]):
         while self._free_lanes and (self._suspects or self._waiting) and not self._is_closed:
             batch = [self._suspects.popleft()] if self._suspects else self._take()
             self._free_lanes -= 1
-            self._threads.submit(self._work, batch)
+            # A daemon, unlike the threads of a pool: the end of a program waits for no model and no server.
+            threading.Thread(target=self._work, args=(batch,), name="embed", daemon=True).start()
 
     def _work(self, batch: list[_Piece[Text]]) -> None:
         try:
             results = self._run([piece.text for piece in batch])
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for these texts
             self._finish(batch, [], error)
-            raise
+            return
         self._finish(batch, results, _miscount(results, len(batch)))
 
     def _take(self) -> list[_Piece[Text]]:
@@ -140,10 +139,10 @@ class Batcher(Generic[Text]):
 
     def _finish(self, batch: list[_Piece[Text]], results: Vectors, error: BaseException | None) -> None:
         with self._changed:
-            if error is not None and len(batch) > 1:
+            if error is not None and len(batch) > 1 and not self._is_closed:
                 self._suspects.extend(batch)
             else:
-                for piece, result in zip(batch, [error] if error else results, strict=True):
+                for piece, result in zip(batch, [error] * len(batch) if error else results, strict=True):
                     _settle(piece, result)
             self._drop(lambda piece: piece.index > piece.call.first_failure)
             self._free_lanes += 1
@@ -183,5 +182,5 @@ def _rows(call: _Call[Text]) -> np.ndarray:
             raise result
         if isinstance(result, Counted):
             count_all(result.counts)
-        rows.append(result.vector if isinstance(result, Counted) else result)
+        rows.append(result.vector if isinstance(result, Counted) else np.asarray(result))
     return np.stack(rows).astype(np.float32, copy=False)

@@ -8,6 +8,8 @@ from ingest_assets.embedders.recipe import Recipe, Usage
 from ingest_assets.model.embedding import DenseFacts
 from ingest_assets.model.errors import ConfigError
 
+_CHANGES_NO_PASSAGE = {"query_prefix", "refuses_long"}
+
 
 def facts_of(
     provider: str, recipe: Recipe, usage: Usage, libraries: Mapping[str, str], **more: Any
@@ -16,7 +18,7 @@ def facts_of(
     identity = {
         "provider": provider,
         "model": recipe.content_hash,
-        **{key: value for key, value in asdict(usage).items() if key != "query_prefix"},
+        **{key: value for key, value in asdict(usage).items() if key not in _CHANGES_NO_PASSAGE},
         **more,
     }
     return DenseFacts(

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from ingest_assets.embedders.facts import facts_of, require_own_modules
-from ingest_assets.embedders.pooling import pool
+from ingest_assets.embedders.pooling import pool_batch
 from ingest_assets.embedders.recipe import read_recipe, usage_of
 from ingest_assets.embedders.tokens import Encoder
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Device, Kind
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import installed_versions
 
-BATCH_SIZE = 8
+BATCH_SIZE, BATCH_SIZE_ON_GPU = 8, 64
+_USUAL_TOKENS = 256
 
 
 class LocalKind:
@@ -47,8 +48,10 @@ class TorchEmbedder:
         self._torch, self._model, tokenizer = load_model(recipe.path, options.device)
         self._usage = usage_of(recipe, options)
         self._encoder = Encoder(tokenizer, recipe, self._usage)
-        self._pad_id = int(recipe.config.get("pad_token_id") or 0)
-        self._batch_tokens = options.batch_tokens
+        self._pad_id = recipe.pad_id
+        is_on_cpu = self._model.device.type == "cpu"
+        self._batch_size = BATCH_SIZE if is_on_cpu else BATCH_SIZE_ON_GPU
+        self._batch_tokens = options.batch_tokens or self._batch_size * _USUAL_TOKENS
         self._lock = threading.Lock()
         self.model_id = recipe.model_id
         self.dim = self._usage.dim
@@ -59,7 +62,7 @@ class TorchEmbedder:
         order = sorted(range(len(ids)), key=lambda index: (len(ids[index]), texts[index]))
         vectors = np.empty((len(ids), self.dim), dtype=np.float32)
         while order:
-            room = max(1, min(BATCH_SIZE, self._batch_tokens // len(ids[order[-1]])))
+            room = max(1, min(self._batch_size, self._batch_tokens // len(ids[order[-1]])))
             order, chosen = order[:-room], order[-room:]
             vectors[chosen] = self._forward([ids[index] for index in chosen])
         return vectors
@@ -74,9 +77,8 @@ class TorchEmbedder:
                 "input_ids": self._torch.from_numpy(ids).to(self._model.device),
                 "attention_mask": self._torch.from_numpy(mask).to(self._model.device),
             }
-            hidden = self._model(**inputs).last_hidden_state
-            pooled = pool(hidden.float(), inputs["attention_mask"], self._usage.pooling)
-            return np.asarray(pooled[:, : self.dim].cpu().numpy())
+            hidden = self._model(**inputs).last_hidden_state.float().cpu().numpy()
+        return np.stack(pool_batch(hidden, [len(each) for each in batch], self._usage.pooling, self.dim))
 
 
 def padded(batch: Sequence[Sequence[int]], pad_id: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +92,7 @@ def padded(batch: Sequence[Sequence[int]], pad_id: int) -> tuple[np.ndarray, np.
     return ids, mask
 
 
-def load_model(path: str, device: Device) -> tuple[Any, Any, Any]:
+def load_model(path: str, device: Device, attention: str | None = None) -> tuple[Any, Any, Any]:
     """Torch, the model on its device, and its tokenizer, offline."""
     import torch
     from transformers import AutoModel, AutoTokenizer
@@ -100,7 +102,8 @@ def load_model(path: str, device: Device) -> tuple[Any, Any, Any]:
     place = _device(torch, device)
     tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     dtype = torch.float32 if place == "cpu" else "auto"
-    model = AutoModel.from_pretrained(path, local_files_only=True, dtype=dtype).eval().to(place)
+    model = AutoModel.from_pretrained(path, local_files_only=True, dtype=dtype, attn_implementation=attention)
+    model = model.eval().to(place)
     return torch, model, tokenizer.backend_tokenizer
 
 

@@ -1,54 +1,50 @@
 """How the vectors of a text's tokens become one, as sentence-transformers does it."""
 
 from collections.abc import Callable
-from typing import Any
+
+import numpy as np
 
 
-def pool(hidden: Any, mask: Any, modes: tuple[str, ...]) -> Any:
-    """Torch tensors (texts, tokens, width) and (texts, tokens), padded on the right; modes are joined."""
-    import torch
+def pool(hidden: np.ndarray, modes: tuple[str, ...]) -> np.ndarray:
+    """One text's vector from its own tokens (tokens, width), padding left out; several modes are joined.
 
-    return torch.cat([_MODES[mode](hidden, mask) for mode in modes], dim=-1)
-
-
-def _cls(hidden: Any, mask: Any) -> Any:
-    return hidden[:, 0]
+    A text at a time, so that no neighbour and no padding can change a bit.
+    """
+    return np.concatenate([_MODES[mode](hidden) for mode in modes])
 
 
-def _max(hidden: Any, mask: Any) -> Any:
-    return hidden.masked_fill(mask.unsqueeze(-1) == 0, float("-inf")).max(dim=1).values
+def pool_batch(hidden: np.ndarray, lengths: list[int], modes: tuple[str, ...], dim: int) -> list[np.ndarray]:
+    """The same for texts padded on the right, each cut to the leading numbers that are kept."""
+    return [pool(rows[:length], modes)[:dim] for rows, length in zip(hidden, lengths, strict=True)]
 
 
-def _sums(hidden: Any, mask: Any) -> tuple[Any, Any]:
-    weights = mask.unsqueeze(-1).to(hidden.dtype)
-    return (hidden * weights).sum(dim=1), weights.sum(dim=1).clamp(min=1e-9)
+def _cls(hidden: np.ndarray) -> np.ndarray:
+    return hidden[0]
 
 
-def _mean(hidden: Any, mask: Any) -> Any:
-    total, number = _sums(hidden, mask)
-    return total / number
+def _max(hidden: np.ndarray) -> np.ndarray:
+    return np.asarray(hidden.max(axis=0))
 
 
-def _mean_sqrt_length(hidden: Any, mask: Any) -> Any:
-    total, number = _sums(hidden, mask)
-    return total / number.sqrt()
+def _mean(hidden: np.ndarray) -> np.ndarray:
+    return hidden.sum(axis=0) / np.float32(len(hidden))
 
 
-def _weighted_mean(hidden: Any, mask: Any) -> Any:
+def _mean_sqrt_length(hidden: np.ndarray) -> np.ndarray:
+    return hidden.sum(axis=0) / np.sqrt(np.float32(len(hidden)))
+
+
+def _weighted_mean(hidden: np.ndarray) -> np.ndarray:
     """Later tokens count for more: the first once, the second twice, and so on."""
-    total, number = _sums(hidden, mask * mask.cumsum(dim=1))
-    return total / number
+    weights = np.arange(1, len(hidden) + 1, dtype=np.float32)
+    return np.asarray((hidden * weights[:, None]).sum(axis=0) / weights.sum())
 
 
-def _last(hidden: Any, mask: Any) -> Any:
-    import torch
-
-    last = mask.sum(dim=1) - 1
-    place = last.view(-1, 1, 1).expand(-1, 1, hidden.shape[-1])
-    return torch.gather(hidden, 1, place).squeeze(1)
+def _last(hidden: np.ndarray) -> np.ndarray:
+    return hidden[-1]
 
 
-_MODES: dict[str, Callable[[Any, Any], Any]] = {
+_MODES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "cls": _cls,
     "max": _max,
     "mean": _mean,

@@ -36,6 +36,7 @@ _PASSAGE_PROMPTS = ("document", "passage", "corpus")
 class Recipe:
     """A model folder and how its files say to use it; `path` holds config, weights and tokenizer."""
 
+    source: str
     name: str
     path: str
     content_hash: str
@@ -55,6 +56,10 @@ class Recipe:
         return f"{self.name}@{self.content_hash[:12]}"
 
     @property
+    def pad_id(self) -> int:
+        return int(self.config.get("pad_token_id") or 0)
+
+    @property
     def model_type(self) -> str:
         return str(self.config.get("model_type", ""))
 
@@ -72,6 +77,7 @@ def read_recipe(model: str) -> Recipe:
     prompts = _read(folder / "config_sentence_transformers.json", optional=True)
     query, passage = _prefixes(prompts)
     return Recipe(
+        source=model,
         name=packaged_name(model) or folder.name,
         path=str(path),
         content_hash=content_hash_of(folder),
@@ -131,6 +137,14 @@ def _modules(folder: Path) -> list[dict[str, Any]]:
     if not isinstance(modules, list) or not all(isinstance(m, dict) and "path" in m for m in modules):
         raise ConfigError(f"{SETTING}: {file} is no list of modules; give a complete model folder.")
     return modules
+
+
+def module_outputs(folder: Path) -> list[int]:
+    """The widths that further layers of a folder give, in their order."""
+    configs = [
+        _read(folder / m["path"] / "config.json", optional=True) for m in _modules(folder) if m["path"]
+    ]
+    return [config["out_features"] for config in configs if isinstance(config.get("out_features"), int)]
 
 
 def _kind(module: dict[str, Any]) -> str:

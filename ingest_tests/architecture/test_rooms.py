@@ -18,7 +18,10 @@ HEAVY = {
     "torch",
     "torchvision",
     "transformers",
+    "onnx",
     "onnxruntime",
+    "sentence_transformers",
+    "tokenizers",
     "ray",
     "cv2",
     "rapidocr",
@@ -39,6 +42,12 @@ LOADED_BY_DOCLING = {
     "parsing/writing/flow.py",
     "parsing/writing/tree.py",
     "parsing/writing/writer.py",
+    "stages/chunking/chunker.py",
+    "stages/chunking/cutting.py",
+    "stages/chunking/tables.py",
+    "stages/chunking/tree.py",
+    "stages/chunking/writing.py",
+    "stages/quick_document.py",
 }
 
 ALLOWED = {

@@ -12,7 +12,8 @@ from ingest_tests.bench.apart import measured_apart
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.registry import BENCHMARKS, SUMMARIES
 
-_COLUMNS = "{:<16}  {:<44}  {:>12}  {:<8}  {:<10}  {}"
+_COLUMNS = "{:<16}  {:<46}  {:>12}  {:<8}  {:<14}  {:<10}  {:<4}  {}"
+_HEADER = ("name", "figure", "measured", "unit", "spread", "wanted", "ok", "note")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,13 +38,18 @@ def exit_code(found: Sequence[tuple[str, Figure]]) -> int:
 def table_line(benchmark: str, figure: Figure) -> str:
     """One row of the table."""
     verdict = "" if figure.relation is None else "yes" if figure.is_ok else "NO"
-    shown = f"{figure.value:,.0f}" if abs(figure.value) >= 1000 else f"{figure.value:,.3g}"
-    return _COLUMNS.format(benchmark, figure.name, shown, figure.unit, figure.wanted, verdict).rstrip()
+    spread = "" if figure.spread is None else " to ".join(map(_shown, figure.spread))
+    columns = (figure.name, _shown(figure.value), figure.unit, spread, figure.wanted, verdict, figure.note)
+    return _COLUMNS.format(benchmark, *columns).rstrip()
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.3g}"
 
 
 def _run(names: Sequence[str], size: Size) -> list[tuple[str, Figure]]:
     found = []
-    sys.stdout.write(_COLUMNS.format("name", "figure", "measured", "unit", "wanted", "ok") + "\n")
+    sys.stdout.write(_COLUMNS.format(*_HEADER) + "\n")
     for name in names:
         for figure in measured_apart(name, size):
             found.append((name, figure))

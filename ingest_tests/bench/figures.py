@@ -30,13 +30,20 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number. Without a relation it is for information."""
+    """One measured number. Without a relation it is for information.
+
+    `spread` is the least and the greatest of the rounds it is the best of; `note` says what it was made of.
+    A figure that needs the full size is not wanted of a smaller one.
+    """
 
     name: str
     value: float
     unit: str = ""
     relation: Relation | None = None
     bound: float = 0.0
+    spread: tuple[float, float] | None = None
+    note: str = ""
+    needs_full_size: bool = False
 
     @property
     def wanted(self) -> str:
@@ -57,4 +64,6 @@ class Figure:
             "unit": self.unit,
             "wanted": self.wanted,
             "ok": self.is_ok,
+            **({"spread": list(self.spread)} if self.spread else {}),
+            **({"note": self.note} if self.note else {}),
         }

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from ingest_tests.bench.__main__ import exit_code, main, table_line
+from ingest_tests.bench.comparing import Comparison, compared
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.registry import BENCHMARKS
 
@@ -27,7 +28,9 @@ def test_a_tiny_run_gives_a_table_and_a_file(tmp_path, capsys):
 
     header, *rows = capsys.readouterr().out.splitlines()
     report = json.loads(file.read_text(encoding="utf-8"))
-    assert re.split(r"  +", header) == ["name", "figure", "measured", "unit", "wanted", "ok"]
+    assert re.split(r"  +", header) == [
+        *("name", "figure", "measured", "unit", "spread", "wanted", "ok", "note")
+    ]
     assert [row["figure"] for row in report["figures"]] == [re.split(r"  +", row)[1] for row in rows]
     assert report["figures"][0] | {"value": 1000, "ok": True} == report["figures"][0]
     assert code == (0 if all(row["ok"] for row in report["figures"]) else 1)
@@ -52,6 +55,42 @@ def test_one_missed_figure_is_exit_code_1(relation, holding, missing):
     assert exit_code([("x", good), ("x", bad)]) == 1
     assert table_line("x", good).endswith("yes")
     assert table_line("x", bad).endswith("NO")
+
+
+def test_two_ways_are_timed_in_turns():
+    """What the first of a round leaves behind helps each way alike."""
+    calls: list[str] = []
+
+    found = compared(lambda: calls.append("naive"), lambda: calls.append("ours"), rounds=4)
+
+    assert calls == ["naive", "ours", "ours", "naive"] * 2
+    assert len(found.naive_seconds) == len(found.ours_seconds) == 4
+
+
+def test_a_ratio_is_best_against_best_and_has_a_spread():
+    """One slow round widens the spread and changes nothing else."""
+    found = Comparison((8.0, 20.0, 9.0), (2.0, 2.5, 4.0), "a", "b")
+    figure = found.figure("speed", ">=", 4)
+
+    assert (found.ratio, found.spread) == (4.0, (2.25, 8.0))
+    assert figure.is_ok
+    assert "2.25 to 8" in table_line("x", figure)
+    assert table_line("x", figure).endswith("8 s against 2 s")
+
+
+def test_fewer_than_three_rounds_are_refused():
+    """The best of two is luck."""
+    with pytest.raises(ValueError, match="at least 3"):
+        compared(int, int, rounds=2)
+
+
+def test_things_are_put_back_before_every_timed_call():
+    """A way that finds the other's work done would be measured for nothing."""
+    calls: list[str] = []
+
+    compared(lambda: calls.append("x"), lambda: calls.append("x"), before_each=lambda: calls.append("-"))
+
+    assert calls == ["-", "x"] * 6
 
 
 def test_an_unknown_name_is_wrong_usage(capsys):

@@ -187,6 +187,21 @@ def test_a_closed_batcher_refuses_those_who_wait_and_those_who_come(ruler: Ruler
         shared.embed(["late"])
 
 
+def test_a_micro_batch_that_fails_while_closing_leaves_nobody_waiting(ruler: Ruler) -> None:
+    """There is no lane left to ask for its texts one by one."""
+    shared = batcher(ruler)
+    ruler.gate.clear()
+    with ThreadPoolExecutor(2) as callers:
+        waiting = callers.submit(shared.embed, ["crash", "other"])
+        assert ruler.entered.wait(30)
+        closing = callers.submit(shared.close)
+        wait_until(lambda: shared._is_closed)
+        ruler.gate.set()
+        closing.result(30)
+        with pytest.raises(ZeroDivisionError):
+            waiting.result(30)
+
+
 @given(
     st.lists(st.lists(st.text("ab", max_size=12), max_size=6), max_size=6),
     st.integers(1, 3),

@@ -1,0 +1,86 @@
+"""Two ways to the same result, timed in turns: how many times as fast ours is, and how sure that is."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ingest_tests.bench.figures import Figure, Relation
+
+ROUNDS = 3  # at least; the best of fewer is luck
+
+Naive = TypeVar("Naive")
+Ours = TypeVar("Ours")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Generic[Naive, Ours]):
+    """Seconds of both ways, a pair for each round, and what each gave in the last one."""
+
+    naive_seconds: tuple[float, ...]
+    ours_seconds: tuple[float, ...]
+    naive: Naive
+    ours: Ours
+
+    @property
+    def naive_s(self) -> float:
+        """The best of all rounds: what a busy neighbour took is not counted."""
+        return min(self.naive_seconds)
+
+    @property
+    def ours_s(self) -> float:
+        """The best of all rounds."""
+        return min(self.ours_seconds)
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast ours is: best against best."""
+        return self.naive_s / self.ours_s
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The least and the greatest ratio of one round."""
+        ratios = [naive / ours for naive, ours in zip(self.naive_seconds, self.ours_seconds, strict=True)]
+        return min(ratios), max(ratios)
+
+    def figure(self, name: str, relation: Relation | None = None, bound: float = 0.0) -> Figure:
+        """The ratio as a line of the table, with its spread and the seconds behind it."""
+        note = f"{self.naive_s:.3g} s against {self.ours_s:.3g} s"
+        return Figure(name, self.ratio, "times", relation, bound, spread=self.spread, note=note)
+
+
+def compared(
+    naive: Callable[[], Naive],
+    ours: Callable[[], Ours],
+    *,
+    rounds: int = ROUNDS,
+    before_each: Callable[[], object] | None = None,
+) -> Comparison[Naive, Ours]:
+    """Time both in turns, each first as often as second; warm up before, check what they gave afterwards.
+
+    `before_each` is called before every timed call, off the clock: it puts things back as they were.
+    """
+    if rounds < ROUNDS:
+        raise ValueError(f"{rounds} rounds are too few to compare by; take at least {ROUNDS}")
+    naive_seconds, ours_seconds = [], []
+    for turn in range(rounds):
+        if turn % 2:  # what the first leaves behind, a warm disk or a hot core, must not help one way only
+            ours_given, ours_s = _timed(ours, before_each)
+            naive_given, naive_s = _timed(naive, before_each)
+        else:
+            naive_given, naive_s = _timed(naive, before_each)
+            ours_given, ours_s = _timed(ours, before_each)
+        naive_seconds.append(naive_s)
+        ours_seconds.append(ours_s)
+    return Comparison(tuple(naive_seconds), tuple(ours_seconds), naive_given, ours_given)
+
+
+Given = TypeVar("Given")
+
+
+def _timed(call: Callable[[], Given], before: Callable[[], object] | None) -> tuple[Given, float]:
+    if before is not None:
+        before()
+    started = time.perf_counter()
+    given = call()
+    return given, time.perf_counter() - started
