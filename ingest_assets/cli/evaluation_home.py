@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ingest_assets.cli.corpus import refresh_corpus
 from ingest_assets.cli.parity_runs import home_named_as_before
 from ingest_assets.cli.runs import run_batches
 from ingest_assets.cli.summary import failures
@@ -77,6 +78,7 @@ def ingest_set(home: Home, layout: Layout, chosen: LabelledSet, progress: str) -
         scan = here.scan()
         with home_named_as_before(layout):
             report = run_batches(here, stages, {}, reason="eval", progress=progress, resource=resource)
+            refresh_corpus(here, report, resource)
         problems = {_name(f"{_SOURCE}:{problem.path}"): problem.reason for _, problem in scan.problems}
         failed = {_name(each["doc_id"]): each["message"] for each in failures(here, report.errors)}
         return Ingested(
@@ -94,15 +96,11 @@ def ingest_set(home: Home, layout: Layout, chosen: LabelledSet, progress: str) -
 
 def _settings(home: Home) -> Settings:
     """Those of the home, with folders as it finds them; a failed document is counted and stops nothing."""
-    settings = home.settings
+    settings = home.settings_elsewhere()
     stages = {stage: home.options(stage).model_copy(update=NO_BUDGET) for stage in GRAPH}
-    dense = settings.embeddings.dense.model_copy(update={"model": home.dense_model})
     return settings.model_copy(
         update={
-            "sources": {},
             "stages": settings.stages.model_copy(update=stages),
-            "embeddings": settings.embeddings.model_copy(update={"dense": dense}),
-            "parsing": home.parsing,
             "features": settings.features.model_copy(update={"require_parity": False}),
         }
     )

@@ -111,7 +111,7 @@ def _warn(done: Ingested, report: dict[str, Any]) -> None:
     for document, why in [*done.failed.items()][:20]:
         warn(f"failed: {document}: {why}")
     for batch, why in done.broken.items():
-        warn(f"batch {batch} is not complete: {why}")
+        warn(f"{batch} is not complete: {why}")
     for gate in report["gates"]:
         if not gate["passed"]:
             warn(f"ingest: {gate['figure']} is {gate['reached']:.4f}, and should be {gate['at_least']:g}.")

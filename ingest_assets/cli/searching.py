@@ -39,7 +39,7 @@ def with_fused(families: Mapping[str, Rankings]) -> dict[str, Rankings]:
 def _by_meaning(home: Home, queries: Mapping[str, str]) -> Rankings:
     """All chunks by the cosine between their vectors and the query's, made by the same model."""
     rows = _rows(home, "dense", ["chunk_id", "vector"])
-    wanted = _unit(open_dense(home.stages["dense"].options).embed(list(queries.values()), "query"))
+    wanted = _unit(open_dense(home.settings.embeddings.dense).embed(list(queries.values()), "query"))
     ids = rows["chunk_id"].to_pylist()
     vectors = rows["vector"].combine_chunks()
     stored = _unit(vectors.flatten().to_numpy().reshape(len(ids), -1))
@@ -55,20 +55,9 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 def _by_words(home: Home, queries: Mapping[str, str]) -> Rankings:
     """The chunks that share a term with the query, by BM25."""
-    index = _index(home)
+    index = LexicalIndex.open(home.layout.data)
     most = max(len(index), 1)
     return {query: [chunk for chunk, _ in index.search(text, most)] for query, text in queries.items()}
-
-
-def _index(home: Home) -> LexicalIndex:  # STAND-IN until lexical_stats is there
-    from collections import Counter
-
-    from ingest_assets.embedders.bm25 import CorpusStats
-
-    rows = _rows(home, "lexical", ["chunk_id", "terms", "counts", "length", "language"])
-    df = Counter(term for terms in rows["terms"].to_pylist() for term in terms)
-    stats = CorpusStats(rows.num_rows, float(np.mean(rows["length"].to_numpy())), df)
-    return LexicalIndex(rows, stats, home.settings.embeddings.lexical)
 
 
 def _rows(home: Home, stage: str, columns: Sequence[str]) -> pa.Table:

@@ -62,16 +62,12 @@ def settings_of(home: Home, variant: Variant) -> Settings:
 
     Folders are as this home finds them: the variant's home is elsewhere.
     """
-    settings = home.settings
+    settings = home.settings_elsewhere()
     stages = {stage: _options_of(home.options(stage), variant) for stage in GRAPH}
-    dense = settings.embeddings.dense.model_copy(update={"model": home.dense_model})
     features = {"parallel": True, "require_parity": False}
     return settings.model_copy(
         update={
-            "sources": {},
             "stages": settings.stages.model_copy(update=stages),
-            "embeddings": settings.embeddings.model_copy(update={"dense": dense}),
-            "parsing": home.parsing,
             "features": settings.features.model_copy(update=features),
         }
     )

@@ -21,7 +21,6 @@ from ingest_assets.stages.chunking.counting import open_counter
 from ingest_assets.stages.chunking.tables import TripletWriter
 from ingest_assets.stages.chunking.writing import Writer
 
-
 # It would write the whole text; that a chunk has no headings shows in its row.
 warnings.filterwarnings("ignore", "Headers and captions for this chunk are longer", UserWarning)
 
