@@ -101,7 +101,7 @@ def _run(home: Home, variant: Variant, base: Layout | None, progress: str) -> Va
     shutil.copy2(_layout(home, _INTAKE).ledger, layout.ledger)
     resource = HomeResource(path=str(layout.home), settings=settings_to_json(settings_of(home, variant)))
     here = resource.open()
-    with _home_named_as_before(layout):
+    with home_named_as_before(layout):
         report = run_batches(
             here, list(here.graph), {}, reason="validate", progress=progress, resource=resource
         )
@@ -146,7 +146,7 @@ def _layout(home: Home, name: str) -> Layout:
 
 
 @contextlib.contextmanager
-def _home_named_as_before(layout: Layout) -> Iterator[None]:
+def home_named_as_before(layout: Layout) -> Iterator[None]:
     """Opening a Dagster instance says in the environment which home it is; afterwards it says what it did."""
     before = {name: os.environ.get(name) for name in environment(layout)}
     try:

@@ -133,10 +133,11 @@ def _settle_sets(home: Home, stages: Sequence[str]) -> None:
         cut_over(home, stage, lambda _line: None)
 
 
-def run_job(home: Home, name: str) -> str | None:
+def run_job(home: Home, name: str, resource: HomeResource | None = None) -> str | None:
     """Run a job that is of no batch; gives why it failed, if it did."""
     with open_instance(home.layout, captures_output=False) as instance:
-        job = build_definitions(HomeResource(path=str(home.layout.home))).resolve_job_def(name)
+        opened = resource or HomeResource(path=str(home.layout.home))
+        job = build_definitions(opened).resolve_job_def(name)
         result = _run(job, instance=instance, run_config=_run_config(home, (), {}), tags=_CLI_TAGS)
         return None if result.success else _why(result)
 

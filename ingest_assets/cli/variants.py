@@ -18,7 +18,7 @@ _WORKERS = (1, 2, 4)
 _WORKERS_ON_RAY = (1, 2)
 _MOST_WORKERS = 256
 # A failure is a result to compare, and one of the samples fails on purpose.
-_NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
+NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,18 @@ def has_ray() -> bool:
 def settings_of(home: Home, variant: Variant) -> Settings:
     """The home's settings with every stage run this way; sources are left out, the documents are given.
 
-    Folders are as this home finds them: the variant's home is elsewhere.
+    Folders are as this home finds them: the variant's home is elsewhere. Nothing is remembered: vectors that
+    one variant has made would stand for those of the next, and prove nothing.
     """
-    settings = home.settings
+    settings = home.settings_elsewhere()
+    families = settings.embeddings
+    forgetful = families.cache.model_copy(update={"enabled": False})
     stages = {stage: _options_of(home.options(stage), variant) for stage in home.graph}
-    sparse = settings.embeddings.sparse.model_copy(update={"model": home.sparse_model})
     features = {"parallel": True, "require_parity": False}
     return settings.model_copy(
         update={
-            "sources": {},
             "stages": settings.stages.model_copy(update=stages),
-            "embeddings": settings.embeddings.model_copy(update={"dense": home.dense, "sparse": sparse}),
-            "parsing": home.parsing,
+            "embeddings": families.model_copy(update={"cache": forgetful}),
             "features": settings.features.model_copy(update=features),
         }
     )
@@ -89,7 +89,7 @@ def _options_of(options: StageOptions, variant: Variant) -> StageOptions:
     }
     execution = options.execution.model_copy(update=where)
     changes = {"workers": variant.workers, "execution": execution}
-    return options.model_copy(update=changes | _NO_BUDGET)
+    return options.model_copy(update=changes | NO_BUDGET)
 
 
 def _keeps_gpu_on_threads(home: Home) -> bool:

@@ -156,6 +156,10 @@ class Home:
         execution = self.settings.execution.changed_by(options.execution)
         return options.model_copy(update={"execution": execution})
 
+    def settings_elsewhere(self) -> Settings:
+        """For a home in another place: folders are as this home finds them, and its sources are left out."""
+        return self._with_models_found().model_copy(update={"sources": {}})
+
     def asset(self, stage: str) -> str:
         """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
         if not GRAPH[stage].has_sets:
