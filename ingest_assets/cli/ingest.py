@@ -24,6 +24,7 @@ from ingest_assets.cli.summary import (
 from ingest_assets.defs.graph import STEPS, Step
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.defs.sets import buildings
 from ingest_assets.intake.scan import ScanReport
 
 
@@ -103,6 +104,7 @@ def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dic
         **found,
         **corpus_numbers(home),
         **({"queue": queue} if any(queue["states"].values()) else {}),
+        "sets": [each.as_object() for each in buildings(home)],
         "failures": failed,
         "broken_batches": report.broken,
         "batches": {"ran": report.ran, "complete_before": report.complete_before},
@@ -140,6 +142,8 @@ def print_result(result: dict[str, Any]) -> None:
         f"{len(result['failures'])} failed; "
         f"{result['wall_seconds']:.1f} s in all."
     )
+    for each in result["sets"]:
+        say(each["summary"])
     if "queue" in result:
         say(queue_line(result["queue"]))
     for line in failure_lines(result["failures"]):

@@ -85,7 +85,7 @@ def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any
 
 
 def _rows(home: Home, stage: str, document: Document) -> pl.DataFrame:
-    path = home.layout.table(home.asset(stage), document.batch)
+    path = home.layout.table(home.serving(stage), document.batch)
     if not path.is_file():
         return pl.DataFrame()
     return Table(stage, (path,)).scan().filter(pl.col("doc_id") == document.doc_id).collect()

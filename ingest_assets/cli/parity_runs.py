@@ -111,7 +111,7 @@ def _run(home: Home, variant: Variant, base: Layout | None, progress: str) -> Va
 
 
 def _result(here: Home, variant: Variant, report: RunReport, base: Layout | None) -> VariantResult:
-    assets = [here.asset(stage) for stage in GRAPH]
+    assets = [here.serving(stage) for stage in GRAPH]
     failed = {failure["doc_id"] for failure in failures(here, report.errors)}
     status: Status = "base" if base is None else "equal"
     why = "; ".join(f"batch {batch}: {reason}" for batch, reason in report.broken.items())

@@ -85,4 +85,4 @@ def problem_line(problem: dict[str, Any]) -> str:
 
 def table_folders(home: Home) -> dict[str, str]:
     """Where each asset's Parquet files are."""
-    return {home.asset(stage): str(home.layout.asset_folder(home.asset(stage))) for stage in GRAPH}
+    return {home.serving(stage): str(home.layout.asset_folder(home.serving(stage))) for stage in GRAPH}

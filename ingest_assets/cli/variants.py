@@ -101,11 +101,11 @@ def _usual_numbers(home: Home, kind: Kind) -> Sequence[int]:
 
 
 def _own_number(home: Home, *, on_ray: bool) -> int:
-    """The most workers of a stage that computes; those that wait get more than memory holds models for."""
+    """The most workers of a stage that computes; threads that wait for a disk or a model are no measure."""
     if not home.settings.features.parallel or (on_ray and not has_ray()):
         return 1
     options = [home.options(stage) for stage in GRAPH]
-    computing = [each for each in options if each.policy != "io" and (kind_of(each) == "ray") == on_ray]
+    computing = [each for each in options if each.policy == "cpu" and (kind_of(each) == "ray") == on_ray]
     return max((workers_for(each)[0] for each in computing), default=1)
 
 

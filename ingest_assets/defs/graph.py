@@ -11,6 +11,7 @@ import dagster as dg
 
 from ingest_assets.config import Settings
 from ingest_assets.defs.budget import chunks_stage
+from ingest_assets.embedders.registry import resolve_dense
 from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
 from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.stages.admission import AdmissionStage
@@ -47,6 +48,11 @@ class Node:
         """What Dagster calls the table."""
         return dg.AssetKey(self.table.asset.split("/"))
 
+    @property
+    def has_sets(self) -> bool:
+        """True for an embedding family: another model's tables are made beside those that serve."""
+        return self.table.asset.startswith("embeddings/")
+
 
 # In the order they run: each stands below what it reads.
 GRAPH: dict[str, Node] = {
@@ -74,7 +80,7 @@ GRAPH: dict[str, Node] = {
         "embeddings",
         ("chunks",),
         dense_spec(_PACKAGED_DIM),
-        lambda settings: DenseStage(settings.embeddings.dense),
+        lambda settings: DenseStage(resolve_dense(settings.embeddings.dense), settings.embeddings.cache),
     ),
     "lexical": Node(
         "embeddings",

@@ -19,15 +19,18 @@ from ingest_assets.intake.looking import look_at
 from ingest_assets.intake.queue import Queue
 from ingest_assets.intake.scan import ScanLimits, ScanReport
 from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan, watched_sources
+from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import ParsingOptions, StageOptions
 from ingest_assets.stages.documents import AcquiredFile, KnownFile, LostArtifact
+from ingest_assets.stages.in_set import StageInSet, set_id
 from ingest_assets.stages.stage import Candidate, Stage, config_hash, work_items
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
+from ingest_assets.storage.sets import Family, SetMark
 from ingest_assets.storage.tables import Table, existing_table
 
 
@@ -56,22 +59,58 @@ class Home:
         """What is to be acquired."""
         return Queue(self.ledger.database, self.settings.queue)
 
-    @functools.cached_property
+    @property
     def stages(self) -> dict[str, Stage]:
-        """The recipes as configured; refuses settings that contradict each other."""
+        """The recipes as configured, each with the place of its tables as it is now."""
+        return {stage: self._placed(stage, recipe) for stage, recipe in self._recipes.items()}
+
+    def _placed(self, stage: str, recipe: Stage) -> Stage:
+        if not GRAPH[stage].has_sets:
+            return recipe
+        mark = self.set_mark(stage)
+        return StageInSet(recipe, mark.set, self.family(stage).place(mark.set))
+
+    @functools.cached_property
+    def _recipes(self) -> dict[str, Stage]:
+        """Refuses settings that contradict each other."""
         found = self._with_models_found()
         return {stage: node.recipe(found) for stage, node in GRAPH.items()}
 
     @functools.cached_property
     def configuration_hash(self) -> str:
         """One hash of everything but documents that decides any row."""
-        return sha256_text(canonical_json([config_hash(stage) for stage in self.stages.values()]))
+        return sha256_text(canonical_json([config_hash(stage) for stage in self._recipes.values()]))
+
+    @functools.cached_property
+    def _set_marks(self) -> dict[str, SetMark]:
+        return {
+            stage: SetMark(set_id(recipe), recipe.footer().get("model_id", ""))
+            for stage, recipe in self._recipes.items()
+            if GRAPH[stage].has_sets
+        }
+
+    def set_mark(self, stage: str) -> SetMark:
+        """The set of a family that the settings ask for."""
+        return self._set_marks[stage]
+
+    def family(self, stage: str) -> Family:
+        """All sets of a family that are there."""
+        return Family(self.layout, self.serving(stage))
 
     @property
     def dense_model(self) -> str:
-        """A model folder may be given relative to the home, as sources may."""
-        model = self.settings.embeddings.dense.model
-        return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
+        """A model folder may be given relative to the home, as sources may; what is none there is a name."""
+        dense = self.settings.embeddings.dense
+        is_name = dense.model in PACKAGED or dense.provider == "openai"
+        folder = self.layout.home / Path(dense.model).expanduser()
+        return str(folder) if not is_name and folder.is_dir() else dense.model
+
+    @property
+    def dense(self) -> DenseOptions:
+        """How dense vectors are made, with folders as every worker finds them."""
+        given = self.settings.embeddings.dense
+        exports = str(self.layout.home / Path(given.exports_path).expanduser()) if given.exports_path else ""
+        return given.model_copy(update={"model": self.dense_model, "exports_path": exports})
 
     @property
     def tokenizer(self) -> str:
@@ -90,9 +129,9 @@ class Home:
     def _with_models_found(self) -> Settings:
         """The settings, with the models' folders as every worker finds them."""
         families = self.settings.embeddings
-        dense = families.dense.model_copy(update={"model": self.dense_model})
+        cache = families.cache.model_copy(update={"path": str(self.layout.vector_cache(families.cache.path))})
         found = {
-            "embeddings": families.model_copy(update={"dense": dense}),
+            "embeddings": families.model_copy(update={"dense": self.dense, "cache": cache}),
             "parsing": self.parsing,
             "chunks": self.settings.chunks.model_copy(update={"tokenizer": self.tokenizer}),
         }
@@ -109,18 +148,26 @@ class Home:
         return self._with_models_found().model_copy(update={"sources": {}})
 
     def asset(self, stage: str) -> str:
-        """The asset a stage fills."""
-        return self.stages[stage].spec.asset
+        """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
+        return self._placed(stage, self._recipes[stage]).spec.asset
+
+    def serving(self, stage: str) -> str:
+        """The asset that readers see, and Dagster's name for what the stage makes."""
+        return GRAPH[stage].table.asset
 
     def table(self, stage: str, batch: str) -> Table:
-        """A batch's table; raises when it has not been made."""
+        """A batch's table as the stage fills it; raises when it has not been made."""
         return existing_table(self.layout, self.asset(stage), [batch])
 
-    def tables(self, stage: str) -> Table:
-        """All batches' tables together; damaged ones are left out, for they will be made again."""
-        folder = self.layout.asset_folder(self.asset(stage))
+    def tables(self, stage: str, *, in_the_making: bool = False) -> Table:
+        """All batches' tables together, as readers see them, or as the stage fills them.
+
+        Damaged ones are left out, for they will be made again.
+        """
+        asset = self.asset(stage) if in_the_making else self.serving(stage)
+        folder = self.layout.asset_folder(asset)
         whole = [path for path in sorted(folder.glob("*.parquet")) if read_footer(path) is not None]
-        return Table(self.asset(stage), tuple(whole))
+        return Table(asset, tuple(whole))
 
     def candidates(self, stage: str, batch: str, read: Sequence[Table] = ()) -> Iterator[Candidate]:
         """What a stage could work on in a batch, by the tables it reads, or else by the ledger."""

@@ -108,7 +108,7 @@ def _from_base64(given: str) -> np.ndarray | str:
 def _from_list(given: Any) -> np.ndarray | str:
     if not isinstance(given, list):
         return f"the vector is {'null' if given is None else type(given).__name__}"
-    if not all(type(number) in (int, float) for number in given):
+    if not set(map(type, given)) <= {int, float}:  # a bool is an int to Python, and no number here
         return "the vector holds something that is no number"
     try:
         with np.errstate(over="ignore"):

@@ -1,31 +1,43 @@
 """Chunks become dense vectors. An item is a document; its rows are its chunks' vectors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ingest_assets.embedders.counting import counting
 from ingest_assets.embedders.registry import describe_dense, open_dense
-from ingest_assets.model.embedding import DenseFacts, DenseOptions
-from ingest_assets.model.errors import ContractBroken
+from ingest_assets.embedders.vector_cache import VectorCache, open_cache
+from ingest_assets.model.embedding import CacheOptions, DenseFacts, DenseOptions
+from ingest_assets.model.errors import ItemError
+from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import TableSpec, dense_spec
 from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
 from ingest_assets.stages.stage import PRELOAD, Candidate
+from ingest_assets.stages.vectors import require_vectors
 from ingest_assets.storage.tables import Table
+
+_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class DenseStage:
-    """One unit vector per chunk, from whichever provider the settings name."""
+    """One vector per chunk, from whichever provider the settings name.
+
+    The provider opens with the first document of a process and stays open for its next batches; it goes with
+    the process. `cache.path` is the file itself here; without one, nothing is remembered.
+    """
 
     name: ClassVar[str] = "dense"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     preload: ClassVar[tuple[str, ...]] = PRELOAD
 
     options: DenseOptions = DenseOptions()
+    cache: CacheOptions = CacheOptions()
 
     @property
     def facts(self) -> DenseFacts:
@@ -36,7 +48,8 @@ class DenseStage:
         return dense_spec(self.facts.dim)
 
     def config(self) -> Mapping[str, Any]:
-        return self.facts.identity
+        """Whether a long text is refused changes no vector, but whether there is one."""
+        return {**self.facts.identity, "truncation": self.options.truncation}
 
     def libraries(self) -> Mapping[str, str]:
         return self.facts.libraries
@@ -57,22 +70,62 @@ class DenseStage:
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Embed one document's chunks."""
         chunks = read_chunks(item)
-        vectors = open_dense(self.options).embed(chunks["contextualized"].to_pylist())
+        facts = self.facts
+        vectors = self._vectors(chunks, facts, context)
         norms = np.linalg.norm(vectors, axis=1).astype(np.float32)
-        _require_vectors(vectors, norms, chunks)
-        unit = np.ascontiguousarray(vectors / norms[:, None], dtype=np.float32)
+        if facts.normalized:
+            vectors = vectors / norms[:, None]
         schema = self.spec.schema
-        column = pa.FixedSizeListArray.from_arrays(pa.array(unit.ravel()), type=schema.field("vector").type)
+        flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
+        column = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type)
         table = chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
         return table.cast(schema)
 
+    def _vectors(self, chunks: pa.Table, facts: DenseFacts, context: ItemContext) -> np.ndarray:
+        """As the provider gives them: those that are remembered, and those that are made now, each once."""
+        texts: list[str] = chunks["contextualized"].to_pylist()
+        cache, space = self._cache(), _space(facts)
+        known = cache.get(space, texts) if cache and not context.anew else [None] * len(texts)
+        missing: dict[str, int] = {}
+        for index, text in enumerate(texts):
+            if known[index] is None:
+                missing.setdefault(text, index)
+        if cache:
+            context.count("cache_hits", len(texts) - len(missing))
+            context.count("cache_misses", len(missing))
+        made = self._embed(list(missing), [chunks["chunk_id"][i].as_py() for i in missing.values()], context)
+        if cache and missing:
+            cache.put(space, list(missing), made)
+        by_text = dict(zip(missing, made, strict=True))
+        return np.stack([by_text[text] if k is None else k for text, k in zip(texts, known, strict=True)])
 
-def _require_vectors(vectors: np.ndarray, norms: np.ndarray, chunks: pa.Table) -> None:
-    """A vector that is not a direction would poison every search; name the chunk instead."""
-    if len(vectors) != chunks.num_rows:
-        raise ContractBroken(f"The model gave {len(vectors)} vectors for {chunks.num_rows} chunks.")
-    bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
-    if len(bad):
-        raise ContractBroken(
-            f"The vector of chunk {chunks['chunk_id'][int(bad[0])].as_py()} is zero or not finite."
-        )
+    def _embed(self, texts: list[str], chunk_ids: Sequence[str], context: ItemContext) -> np.ndarray:
+        if not texts:
+            return np.empty((0, self.facts.dim), dtype=np.float32)
+        try:
+            with counting() as counts:
+                vectors = open_dense(self.options).embed(texts, "passage")
+        except ItemError as error:
+            raise _of_chunk(error, chunk_ids) from error
+        for name, number in counts.items():
+            context.count(name, number)
+        return require_vectors(vectors, self.facts.dim, chunk_ids)
+
+    def _cache(self) -> VectorCache | None:
+        if not self.cache.enabled or not self.cache.path:
+            return None
+        return open_cache(Path(self.cache.path), self.cache.max_mebibytes * _MIB)
+
+
+def _space(facts: DenseFacts) -> str:
+    """Vectors are the same where all that decides them is."""
+    return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage"]))
+
+
+def _of_chunk(error: ItemError, chunk_ids: Sequence[str]) -> ItemError:
+    """The same error, which says of which chunk it is."""
+    index = error.detail.get("index")
+    if not isinstance(index, int) or not 0 <= index < len(chunk_ids):
+        return error
+    detail = {key: value for key, value in error.detail.items() if key != "index"}
+    return type(error)(f"Chunk {chunk_ids[index]}: {error}", detail={**detail, "chunk_id": chunk_ids[index]})

@@ -117,7 +117,25 @@ class Layout:
         return self.partials / f"{sha256_text(key)}.json"
 
     def lock(self, asset: str, batch: str) -> Path:
-        return self.state / "locks" / asset / f"{batch}.lock"
+        """One for a batch's tables in all sets of a family, so that it outlives their changing places."""
+        return self.state / "locks" / asset.partition("@")[0] / f"{batch}.lock"
+
+    def family_lock(self, asset: str) -> Path:
+        """Shared by those who write tables of a family; who lets sets change places holds it alone."""
+        return self.state / "locks" / f"{asset.partition('@')[0]}.lock"
+
+    def claim_lock(self, asset: str) -> Path:
+        """Held for the moment in which a set is given its place."""
+        return self.state / "locks" / f"{asset.partition('@')[0]}.claim.lock"
+
+    def set_mark(self, asset: str) -> Path:
+        """Of which set the tables of a folder are."""
+        return self.asset_folder(asset) / ".set.json"
+
+    def set_change(self, asset: str) -> Path:
+        """That two sets of a family are about to change places."""
+        folder = self.asset_folder(asset)
+        return folder.with_name(f".{folder.name}.change.json")
 
     def manifest(self, stage: str) -> Path:
         return self.state / "manifests" / f"{stage}.jsonl"

@@ -17,7 +17,7 @@ from ingest_assets.model.errors import ConfigError, ContractBroken
 from ingest_assets.model.schemas import CHUNKS
 from ingest_assets.stages.chunked import read_chunks
 from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.stages.dense import DenseStage, _require_vectors
+from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.stages.stage import Candidate
 from ingest_assets.storage.tables import Table
@@ -170,24 +170,6 @@ def test_chunks_that_moved_underneath_are_refused(
         read_chunks(item_of(LexicalStage(), moved, tmp_path))
     with pytest.raises(ContractBroken, match="moved while they were read"):
         LexicalStage().rows(item_of(LexicalStage(), moved, tmp_path), CONTEXT)
-
-
-@pytest.mark.parametrize(
-    ("vectors", "says"),
-    [
-        ([[1.0, 0.0], [0.0, 0.0]], "chunk second is zero or not finite"),
-        ([[1.0, 0.0], [np.nan, 1.0]], "chunk second is zero or not finite"),
-        ([[np.inf, 0.0], [1.0, 1.0]], "chunk first is zero or not finite"),
-        ([[1.0, 0.0]], "gave 1 vectors for 2 chunks"),
-    ],
-)
-def test_a_vector_that_is_no_direction_is_refused(vectors: list[list[float]], says: str) -> None:
-    """The error names the chunk."""
-    made = np.array(vectors, dtype=np.float32)
-    table = pa.table({"chunk_id": ["first", "second"]})
-
-    with pytest.raises(ContractBroken, match=says):
-        _require_vectors(made, np.linalg.norm(made, axis=1), table)
 
 
 def test_the_footer_names_family_model_and_shape() -> None:

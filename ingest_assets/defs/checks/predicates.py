@@ -1,5 +1,6 @@
 """What must hold of the tables, as pure functions that name the offenders."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingest_assets.model.items import WorkItem, is_current
+from ingest_assets.storage.sets import UNKNOWN
 from ingest_assets.storage.tables import Table
 
 _UNIT_TOLERANCE = 1e-4
@@ -96,6 +98,13 @@ def _matrix(rows: pa.Table, dim: int) -> np.ndarray:
         return np.empty((0, dim), dtype=np.float32)
     column = rows["vector"].chunk(0)
     return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)
+
+
+def tables_of_another_set(table: Table) -> list[str]:
+    """Files of a family that are not of the set that most of its files are of."""
+    sets = {path: footer.extra.get("set", UNKNOWN) for path, footer in table.footers.items()}
+    usual = Counter(sets.values()).most_common(1)
+    return [f"{table.asset}/{path.name}" for path, found in sets.items() if found != usual[0][0]]
 
 
 def failure_lines(table: Table) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from ingest_assets.defs.checks.predicates import (
     faulty_vectors,
     items_without_rows,
     repeated_keys,
+    tables_of_another_set,
     texts_admitted_twice,
     without_later_changes,
 )
@@ -96,6 +97,22 @@ def _every_chunk_has_a_vector(stage: str) -> dg.AssetChecksDefinition:
     def check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
         missing, stray = chunks_without_vector(_table(home, "chunks", context), _table(home, stage, context))
         return _result(missing + stray, missing=len(missing), stray=len(stray))
+
+    return check
+
+
+def _every_table_is_of_one_model(stage: str) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=GRAPH[stage].asset_key,
+        name="every_table_is_of_one_model",
+        blocking=False,
+        partitions_def=batches,
+        description="All tables that readers see are of one set, and so are those that are being made.",
+    )
+    def check(home: HomeResource) -> dg.AssetCheckResult:
+        here = home.open()
+        places = [here.tables(stage), here.tables(stage, in_the_making=True)]
+        return _result(sorted({name for table in places for name in tables_of_another_set(table)}))
 
     return check
 
@@ -194,6 +211,7 @@ ALL_CHECKS = [
         for make in (_every_planned_document_has_a_row, _ids_are_unique, _no_document_failed)
     ),
     *(_every_chunk_has_a_vector(stage) for stage in stages_of("embeddings")),
+    *(_every_table_is_of_one_model(stage) for stage in GRAPH if GRAPH[stage].has_sets),
     vectors_are_unit_vectors,
     read_is_admitted_plus_rejected,
     no_text_is_admitted_twice,
