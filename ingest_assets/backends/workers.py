@@ -9,6 +9,8 @@ from ingest_assets.model.options import StageOptions
 MIB = 1024 * 1024
 MAX_IO_WORKERS = 32
 IO_WORKERS_PER_CORE = 4
+MAX_IN_FLIGHT = 16
+IN_FLIGHT_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,10 @@ def _by_policy(options: StageOptions, machine: Machine) -> tuple[int, str]:
 
 
 def _gpu_count(options: StageOptions, machine: Machine) -> tuple[int, str]:
-    """On one machine a model batches inside; on a cluster each GPU can have one."""
+    """On one machine a model embeds several documents together; on a cluster each GPU can have one."""
+    if options.execution.backend == "local" and options.execution.run_on in ("auto", "threads"):
+        count = min(MAX_IN_FLIGHT, IN_FLIGHT_PER_CORE * machine.cores)
+        return count, f"{count}: documents in flight, which one model embeds together"
     claimed = gpus_claimed(options, machine) if options.execution.backend == "ray" else 0
     count = int(machine.gpus / claimed) if claimed else 0
     if count > 1:

@@ -19,7 +19,7 @@ from ingest_assets.defs.execution import refuse_early
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.instance import open_instance
 from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.embedders.models import model_folder
+from ingest_assets.embedders.registry import describe_dense
 from ingest_assets.intake.folders import require_folder
 from ingest_assets.model.errors import IngestError
 from ingest_assets.parsing.engines import choose_engine
@@ -66,7 +66,7 @@ def examine(path: Path) -> Iterator[Finding]:
         "home": _writable,
         "disk": _disk,
         "ledger": lambda h: f"{len(h.ledger.documents())} documents known",
-        "model": lambda h: model_folder(h.settings.embeddings.dense.model).model_id,
+        "model": _model,
         "pdf engine": _engine,
         "stages": lambda h: ", ".join(h.stages),
         "execution": _execution,
@@ -95,6 +95,11 @@ def _execution(home: Home) -> str:
     """What would be refused is refused here too; where each stage runs."""
     refuse_early(home, list(home.stages), StageRunConfig.model_validate({}))
     return ", ".join(f"{stage} on {kind_of(home.options(stage))}" for stage in home.stages)
+
+
+def _model(home: Home) -> str:
+    facts = describe_dense(home.dense)
+    return f"{facts.model_id} by {facts.provider}, {facts.dim} dimensions"
 
 
 def _engine(home: Home) -> str:

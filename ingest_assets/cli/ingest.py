@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from ingest_assets.cli import flags
+from ingest_assets.cli.corpus import CORPUS_STATS, refresh_corpus
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.planning import chosen_stages, show_plan, take_in
 from ingest_assets.cli.queue_state import queue_line, queue_object
@@ -23,6 +24,7 @@ from ingest_assets.cli.summary import (
 from ingest_assets.defs.graph import STEPS, Step
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.defs.sets import buildings
 from ingest_assets.intake.scan import ScanReport
 
 
@@ -73,8 +75,10 @@ def run_command(last: Step, help_text: str) -> Any:
 
 def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool) -> int:
     """Scan, run, report; gives the exit code."""
+    stages = [stage for stage in stages if stage in home.graph]
     scan = take_in(home, folder, stages, StageRunConfig(**config))
     report = run_batches(home, stages, config, reason="cli", progress=progress_mode(as_json))
+    refresh_corpus(home, report)
     result = result_object(home, scan, report)
     if as_json:
         print_json(result)
@@ -101,6 +105,7 @@ def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dic
         **found,
         **corpus_numbers(home),
         **({"queue": queue} if any(queue["states"].values()) else {}),
+        "sets": [each.as_object() for each in buildings(home)],
         "failures": failed,
         "broken_batches": report.broken,
         "batches": {"ran": report.ran, "complete_before": report.complete_before},
@@ -138,6 +143,8 @@ def print_result(result: dict[str, Any]) -> None:
         f"{len(result['failures'])} failed; "
         f"{result['wall_seconds']:.1f} s in all."
     )
+    for each in result["sets"]:
+        say(each["summary"])
     if "queue" in result:
         say(queue_line(result["queue"]))
     for line in failure_lines(result["failures"]):
@@ -145,5 +152,5 @@ def print_result(result: dict[str, Any]) -> None:
     for problem in result.get("problems", ()):
         warn(problem_line(problem))
     for batch, why in result["broken_batches"].items():
-        warn(f"batch {batch} is not complete: {why}")
+        warn(f"{batch}: {why}" if batch == CORPUS_STATS else f"batch {batch} is not complete: {why}")
     say(f"Tables: {result['home']}/data/<asset>/<batch>.parquet")

@@ -1,6 +1,7 @@
 """A plan in two sentences, for a person."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from ingest_assets.defs.graph import GRAPH, STEPS
 
@@ -31,6 +32,15 @@ def totals_sentence(totals: Mapping[str, int]) -> str:
         would = f"Would {verbs} {'document' if totals[doing[-1]] == 1 else 'documents'}"
     notes = [f"{totals[name]} {words[totals[name] > 1]}" for name, words in _NOTES.items() if totals[name]]
     return f"{would}; {', '.join(notes)}." if notes else f"{would}."
+
+
+def set_sentence(found: Mapping[str, Any]) -> str:
+    """What a switch of a family to another model means."""
+    new = found["building_model"] or f"set {found['building']}"
+    old = found["serving_model"] or f"set {found['serving']}"
+    count = found["documents_to_embed"]
+    todo = f"{count} {'document' if count == 1 else 'documents'} to embed for {new}"
+    return f"{found['family']}: {todo}; {old} serves until all are done."
 
 
 def estimate_sentence(seconds: Mapping[str, float | None], unknown: Mapping[str, str]) -> str:

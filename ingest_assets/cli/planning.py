@@ -1,13 +1,14 @@
 """`ingest plan` and `--dry-run`: what a run would do, without doing it."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.plan_words import estimate_sentence, totals_sentence
+from ingest_assets.cli.plan_words import estimate_sentence, set_sentence, totals_sentence
 from ingest_assets.cli.summary import problem_line, scan_line, scan_object
 from ingest_assets.defs.estimates import Estimate, fetch_estimate, stage_estimate
 from ingest_assets.defs.execution import refuse_early
@@ -15,6 +16,7 @@ from ingest_assets.defs.forecast import BatchForecast, forecast
 from ingest_assets.defs.graph import GRAPH, STEPS, Step, stages_between
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.defs.sets import buildings
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import ConfigError
@@ -70,6 +72,7 @@ def plan_object(
     home: Home, folder: Path | None, stages: Sequence[str], config: StageRunConfig
 ) -> dict[str, Any]:
     """The plan as one object. What a run does to the ledger first is really done, to the copy of it."""
+    stages = [stage for stage in stages if stage in home.graph]
     known = home.ledger.batches()
     scan = take_in(home, folder, stages, config)
     now = time.time()
@@ -78,6 +81,7 @@ def plan_object(
     return {
         "home": str(home.layout.home),
         **scan_object(scan),
+        "sets": _sets(home, found),
         "totals": _totals(stages, found),
         "estimate_seconds": _seconds(estimates),
         "estimate_unknown": {name: each.unknown for name, each in estimates.items() if each.unknown},
@@ -85,6 +89,12 @@ def plan_object(
         "blocked_batches": {each.batch: each.blocked for each in found if each.blocked},
         "stages": [line for each in found for line in _lines(each)],
     }
+
+
+def _sets(home: Home, found: Sequence[BatchForecast]) -> list[dict[str, Any]]:
+    """Families whose settings ask for another set than the one that serves, and what is left to do for it."""
+    run = Counter(stage.stage for batch in found for stage in batch.stages for _ in stage.run)
+    return [each.as_object() | {"documents_to_embed": run[each.stage]} for each in buildings(home)]
 
 
 def _totals(stages: Sequence[str], found: Sequence[BatchForecast]) -> dict[str, int]:
@@ -148,6 +158,8 @@ def _print(result: dict[str, Any]) -> None:
         warn(problem_line(problem))
     _print_batches(result)
     say(totals_sentence(result["totals"]))
+    for each in result["sets"]:
+        say(set_sentence(each))
     if sentence := estimate_sentence(result["estimate_seconds"], result["estimate_unknown"]):
         say(sentence)
     for batch, why in result["blocked_batches"].items():

@@ -20,6 +20,7 @@ from ingest_assets.defs.jobs import INGEST_ALL
 from ingest_assets.defs.orphans import settle_leases, settle_orphans
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.sets import cut_over, families
 from ingest_assets.defs.staged import COUNTS
 from ingest_assets.model.errors import StageError
 
@@ -88,6 +89,7 @@ def run_batches(
     batches to run, complete or not and no others, each with the failed documents to try again. `only` are the
     batches to look at. A `report` of the same stages is added to.
     """
+    stages = [stage for stage in stages if stage in home.graph]
     report = report or RunReport(stages={stage: StageTotals() for stage in stages})
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()
@@ -101,6 +103,7 @@ def run_batches(
         keys = list(home.ledger.batches() if retry is None else retry)
         keys = [key for key in keys if only is None or key in only]
         instance.add_dynamic_partitions(batches.name or "", keys)
+        _settle_sets(home, stages)
         for batch, is_again in _in_turn(home, keys):
             states = batch_states(home, batch, stages, due_at=time.time())
             runs_anyway = (runs_all or retry is not None) and not is_again
@@ -119,8 +122,24 @@ def run_batches(
                 _add(home, stages, batch, result, report)
                 if result.success or runs_all or not _had_company(instance, batch, result.run_id):
                     break
+        _settle_sets(home, stages)
     report.wall_seconds += time.monotonic() - started
     return report
+
+
+def _settle_sets(home: Home, stages: Sequence[str]) -> None:
+    """What a killed run left of a change of sets, and sets that were whole before."""
+    for stage in families(home, stages):
+        cut_over(home, stage, lambda _line: None)
+
+
+def run_job(home: Home, name: str, resource: HomeResource | None = None) -> str | None:
+    """Run a job that is of no batch; gives why it failed, if it did."""
+    with open_instance(home.layout, captures_output=False) as instance:
+        opened = resource or HomeResource(path=str(home.layout.home))
+        job = build_definitions(opened).resolve_job_def(name)
+        result = _run(job, instance=instance, run_config=_run_config(home, (), {}), tags=_CLI_TAGS)
+        return None if result.success else _why(result)
 
 
 def _had_company(instance: dg.DagsterInstance, batch: str, run_id: str) -> bool:
@@ -172,7 +191,7 @@ def _with_retry(
 
 def _step(home: Home, stage: str) -> str:
     """Dagster's name for the step of a stage."""
-    return home.asset(stage).replace("/", "__")
+    return home.serving(stage).replace("/", "__")
 
 
 def _answer_to_a_press(home: Home, stages: Sequence[str]) -> str:

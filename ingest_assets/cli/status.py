@@ -19,8 +19,8 @@ from ingest_assets.cli.summary import (
     scan_object,
 )
 from ingest_assets.defs.completeness import batch_states
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.sets import buildings
 from ingest_assets.defs.verdicts import verdicts_in
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Document
@@ -62,6 +62,7 @@ def status_object(home: Home) -> dict[str, Any]:
         "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
         "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
         **corpus_numbers(home),
+        "sets": [each.as_object() for each in buildings(home)],
         "pdf_engine": engine_object(home.parsing),
         "rejections": dict(verdicts_in(home.tables("admission")).reasons.most_common()),
         "failures": failures(home),
@@ -87,7 +88,8 @@ def _still_in_tables(home: Home, known: Sequence[Document]) -> int:
 
 
 def _held(home: Home, batch: str) -> set[str]:
-    footers = (read_footer(home.layout.table(home.asset(stage), batch)) for stage in GRAPH)
+    places = {place for stage in home.graph for place in (home.asset(stage), home.serving(stage))}
+    footers = (read_footer(home.layout.table(place, batch)) for place in places)
     return {doc for footer in footers if footer is not None for doc in (*footer.items, *footer.failures)}
 
 
@@ -101,15 +103,16 @@ def _problems(home: Home, found: ScanReport) -> list[dict[str, Any]]:
 def checkpoints(home: Home) -> list[dict[str, Any]]:
     """Each document's stages, when each finished, how many attempts it took, and the last error."""
     attempts = _attempts(home)
-    done = {stage: home.tables(stage).records for stage in GRAPH}
-    failed = {stage: home.tables(stage).failures for stage in GRAPH}
+    tables = {stage: home.tables(stage, in_the_making=True) for stage in home.graph}
+    done = {stage: table.records for stage, table in tables.items()}
+    failed = {stage: table.failures for stage, table in tables.items()}
     return [_checkpoint(d, attempts, done, failed) for d in home.ledger.documents() if not d.is_deleted()]
 
 
 def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> dict[str, Any]:
-    reached = [stage for stage in GRAPH if document.doc_id in done[stage]]
-    errors = [failed[stage][document.doc_id].error for stage in GRAPH if document.doc_id in failed[stage]]
-    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in GRAPH}
+    reached = [stage for stage in done if document.doc_id in done[stage]]
+    errors = [failed[stage][document.doc_id].error for stage in failed if document.doc_id in failed[stage]]
+    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in done}
     return {
         "doc_id": document.doc_id,
         "batch": document.batch,
@@ -122,7 +125,7 @@ def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> di
 
 def _attempts(home: Home) -> dict[tuple[str, str], dict[str, Any]]:
     seen: dict[tuple[str, str], dict[str, Any]] = {}
-    for stage in GRAPH:
+    for stage in home.graph:
         for row in read_manifest(home.layout.manifest(stage)):
             if row.status == "cancelled":
                 continue
@@ -166,7 +169,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _waiting_lines(result: dict[str, Any]) -> Iterator[str]:
-    """What the next run will find in the folders, and what will leave the tables."""
+    """What the next run will find in the folders, what will leave the tables, and what is in the making."""
     folders, gone = result["folders"], result["gone_from_folders"]
     if any(count for name, count in folders.items() if name != "unchanged"):
         yield f"{scan_line(folders)} `ingest plan` says what a run makes of them."
@@ -177,3 +180,4 @@ def _waiting_lines(result: dict[str, Any]) -> Iterator[str]:
     if left := result["deleted_waiting_for_a_run"] - gone:
         rows = "document still has" if left == 1 else "documents still have"
         yield f"{left} deleted {rows} rows, which leave the tables with the next run."
+    yield from (each["summary"] for each in result["sets"])

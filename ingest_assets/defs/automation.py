@@ -13,6 +13,7 @@ from ingest_assets.defs.jobs import INGEST_ALL
 from ingest_assets.defs.orphans import settle_leases, settle_orphans
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.sets import cut_over, families
 from ingest_assets.defs.telemetry import export_once
 from ingest_assets.intake.catalogue import SOURCE
 from ingest_assets.intake.inbox import Filter
@@ -90,6 +91,8 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
         here = home.open()
         settle_orphans(context.instance)
         context.log.info(tidy(here).as_line())
+        for stage in families(here):
+            cut_over(here, stage, context.log.info)
         now, revisions = time.time(), here.ledger.batches()
         incomplete = [key for key, revision in revisions.items() if has_work(here, key, revision, now)]
         if not incomplete:

@@ -10,14 +10,25 @@ from typing import Literal, get_args
 import dagster as dg
 
 from ingest_assets.config import Settings
-from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
+from ingest_assets.defs.budget import chunks_stage
+from ingest_assets.embedders.registry import resolve_dense
+from ingest_assets.model.schemas import (
+    ADMISSION,
+    CHUNKS,
+    DOCTAGS,
+    DOCUMENTS,
+    LEXICAL,
+    SPARSE,
+    TableSpec,
+    dense_spec,
+)
 from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.stages.admission import AdmissionStage
-from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage
 from ingest_assets.stages.lexical import LexicalStage
+from ingest_assets.stages.sparse import SparseStage
 from ingest_assets.stages.stage import Stage
 
 # What people run by name, in this order; each step is a job of its own.
@@ -33,7 +44,8 @@ class Node:
 
     `reads` are the stages whose tables it reads; one that reads none works on the ledger's files. `table` is
     known before the settings are, so vectors have the packaged model's dimension there. One that `weighs`
-    documents against those of other batches is given how they stand, too, by the ledger's claims.
+    documents against those of other batches is given how they stand, too, by the ledger's claims. What the
+    settings do not want is no part of a home's graph.
     """
 
     step: Step
@@ -41,11 +53,17 @@ class Node:
     table: TableSpec
     recipe: Callable[[Settings], Stage]
     weighs: bool = False
+    is_wanted: Callable[[Settings], bool] = lambda settings: True
 
     @property
     def asset_key(self) -> dg.AssetKey:
         """What Dagster calls the table."""
         return dg.AssetKey(self.table.asset.split("/"))
+
+    @property
+    def has_sets(self) -> bool:
+        """True for an embedding family: another model's tables are made beside those that serve."""
+        return self.table.asset.startswith("embeddings/")
 
 
 # In the order they run: each stands below what it reads.
@@ -68,18 +86,33 @@ GRAPH: dict[str, Node] = {
         "chunks",
         ("doctags", "admission"),
         CHUNKS,
-        lambda settings: ChunksStage(settings.chunks, settings.embeddings.dense.model),
+        chunks_stage,
     ),
     "dense": Node(
         "embeddings",
         ("chunks",),
         dense_spec(_PACKAGED_DIM),
-        lambda settings: DenseStage(settings.embeddings.dense),
+        lambda settings: DenseStage(resolve_dense(settings.embeddings.dense), settings.embeddings.cache),
+    ),
+    "sparse": Node(
+        "embeddings",
+        ("chunks",),
+        SPARSE,
+        lambda settings: SparseStage(settings.embeddings.sparse),
+        is_wanted=lambda settings: settings.embeddings.sparse.model != "",
     ),
     "lexical": Node(
-        "embeddings", ("chunks",), LEXICAL, lambda settings: LexicalStage(settings.embeddings.lexical)
+        "embeddings",
+        ("chunks", "admission"),
+        LEXICAL,
+        lambda settings: LexicalStage(settings.embeddings.lexical),
     ),
 }
+
+
+def graph_of(settings: Settings) -> dict[str, Node]:
+    """The stages that these settings ask for, in the order they run."""
+    return {stage: node for stage, node in GRAPH.items() if node.is_wanted(settings)}
 
 
 def stages_of(*steps: Step) -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingest_assets.config import Settings, home_folder, read_settings
-from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.graph import GRAPH, Node, graph_of
 from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
-from ingest_assets.embedders.models import PACKAGED, model_folder
+from ingest_assets.embedders.models import PACKAGED
 from ingest_assets.intake.claims import Claims
 from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.inbox import Filter
@@ -19,15 +19,18 @@ from ingest_assets.intake.looking import look_at
 from ingest_assets.intake.queue import Queue
 from ingest_assets.intake.scan import ScanLimits, ScanReport
 from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan, watched_sources
+from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import ParsingOptions, StageOptions
 from ingest_assets.stages.documents import AcquiredFile, KnownFile, LostArtifact
+from ingest_assets.stages.in_set import StageInSet, set_id
 from ingest_assets.stages.stage import Candidate, Stage, config_hash, work_items
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
+from ingest_assets.storage.sets import Family, SetMark
 from ingest_assets.storage.tables import Table, existing_table
 
 
@@ -56,29 +59,77 @@ class Home:
         """What is to be acquired."""
         return Queue(self.ledger.database, self.settings.queue)
 
-    @functools.cached_property
+    @property
     def stages(self) -> dict[str, Stage]:
-        """The recipes as configured; refuses settings that contradict each other."""
-        settings = self.settings
-        limit = model_folder(self.dense_model).max_tokens
-        if settings.chunks.max_tokens > limit:
-            raise ConfigError(
-                f"chunks.max_tokens: {settings.chunks.max_tokens} is more than the {limit} tokens that "
-                f"embeddings.dense.model {settings.embeddings.dense.model!r} reads; lower it to {limit}."
-            )
+        """The recipes as configured, each with the place of its tables as it is now."""
+        return {stage: self._placed(stage, recipe) for stage, recipe in self._recipes.items()}
+
+    def _placed(self, stage: str, recipe: Stage) -> Stage:
+        if not GRAPH[stage].has_sets:
+            return recipe
+        mark = self.set_mark(stage)
+        return StageInSet(recipe, mark.set, self.family(stage).place(mark.set))
+
+    @functools.cached_property
+    def _recipes(self) -> dict[str, Stage]:
+        """Refuses settings that contradict each other."""
         found = self._with_models_found()
-        return {stage: node.recipe(found) for stage, node in GRAPH.items()}
+        return {stage: node.recipe(found) for stage, node in self.graph.items()}
+
+    @functools.cached_property
+    def graph(self) -> dict[str, Node]:
+        """The stages that this home's settings ask for, in the order they run."""
+        return graph_of(self.settings)
 
     @functools.cached_property
     def configuration_hash(self) -> str:
         """One hash of everything but documents that decides any row."""
-        return sha256_text(canonical_json([config_hash(stage) for stage in self.stages.values()]))
+        return sha256_text(canonical_json([config_hash(stage) for stage in self._recipes.values()]))
+
+    @functools.cached_property
+    def _set_marks(self) -> dict[str, SetMark]:
+        return {
+            stage: SetMark(set_id(recipe), recipe.footer().get("model_id", ""))
+            for stage, recipe in self._recipes.items()
+            if GRAPH[stage].has_sets
+        }
+
+    def set_mark(self, stage: str) -> SetMark:
+        """The set of a family that the settings ask for."""
+        return self._set_marks[stage]
+
+    def family(self, stage: str) -> Family:
+        """All sets of a family that are there."""
+        return Family(self.layout, self.serving(stage))
 
     @property
     def dense_model(self) -> str:
-        """A model folder may be given relative to the home, as sources may."""
-        model = self.settings.embeddings.dense.model
-        return model if model in PACKAGED else str(self.layout.home / Path(model).expanduser())
+        """A model folder may be given relative to the home, as sources may; what is none there is a name."""
+        dense = self.settings.embeddings.dense
+        is_name = dense.model in PACKAGED or dense.provider == "openai"
+        folder = self.layout.home / Path(dense.model).expanduser()
+        return str(folder) if not is_name and folder.is_dir() else dense.model
+
+    @property
+    def dense(self) -> DenseOptions:
+        """How dense vectors are made, with folders as every worker finds them."""
+        given = self.settings.embeddings.dense
+        exports = str(self.layout.home / Path(given.exports_path).expanduser()) if given.exports_path else ""
+        return given.model_copy(update={"model": self.dense_model, "exports_path": exports})
+
+    @property
+    def tokenizer(self) -> str:
+        """A tokenizer's folder, too; what is no folder there is a name."""
+        given = self.settings.chunks.tokenizer
+        folder = self.layout.home / Path(given).expanduser()
+        return str(folder) if given and folder.is_dir() else given
+
+    @property
+    def sparse_model(self) -> str:
+        """The same for the sparse family; what is no folder there is a name."""
+        model = self.settings.embeddings.sparse.model
+        folder = self.layout.home / Path(model).expanduser()
+        return str(folder) if model and folder.is_dir() else model
 
     @property
     def parsing(self) -> ParsingOptions:
@@ -90,8 +141,13 @@ class Home:
     def _with_models_found(self) -> Settings:
         """The settings, with the models' folders as every worker finds them."""
         families = self.settings.embeddings
-        dense = families.dense.model_copy(update={"model": self.dense_model})
-        found = {"embeddings": families.model_copy(update={"dense": dense}), "parsing": self.parsing}
+        cache = families.cache.model_copy(update={"path": str(self.layout.vector_cache(families.cache.path))})
+        sparse = families.sparse.model_copy(update={"model": self.sparse_model})
+        found = {
+            "embeddings": families.model_copy(update={"dense": self.dense, "sparse": sparse, "cache": cache}),
+            "parsing": self.parsing,
+            "chunks": self.settings.chunks.model_copy(update={"tokenizer": self.tokenizer}),
+        }
         return self.settings.model_copy(update=found)
 
     def options(self, stage: str) -> StageOptions:
@@ -100,19 +156,33 @@ class Home:
         execution = self.settings.execution.changed_by(options.execution)
         return options.model_copy(update={"execution": execution})
 
+    def settings_elsewhere(self) -> Settings:
+        """For a home in another place: folders are as this home finds them, and its sources are left out."""
+        return self._with_models_found().model_copy(update={"sources": {}})
+
     def asset(self, stage: str) -> str:
-        """The asset a stage fills."""
-        return self.stages[stage].spec.asset
+        """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
+        if not GRAPH[stage].has_sets:
+            return self.serving(stage)
+        return self.family(stage).place(self.set_mark(stage).set)
+
+    def serving(self, stage: str) -> str:
+        """The asset that readers see, and Dagster's name for what the stage makes."""
+        return GRAPH[stage].table.asset
 
     def table(self, stage: str, batch: str) -> Table:
-        """A batch's table; raises when it has not been made."""
+        """A batch's table as the stage fills it; raises when it has not been made."""
         return existing_table(self.layout, self.asset(stage), [batch])
 
-    def tables(self, stage: str) -> Table:
-        """All batches' tables together; damaged ones are left out, for they will be made again."""
-        folder = self.layout.asset_folder(self.asset(stage))
+    def tables(self, stage: str, *, in_the_making: bool = False) -> Table:
+        """All batches' tables together, as readers see them, or as the stage fills them.
+
+        Damaged ones are left out, for they will be made again.
+        """
+        asset = self.asset(stage) if in_the_making else self.serving(stage)
+        folder = self.layout.asset_folder(asset)
         whole = [path for path in sorted(folder.glob("*.parquet")) if read_footer(path) is not None]
-        return Table(self.asset(stage), tuple(whole))
+        return Table(asset, tuple(whole))
 
     def candidates(self, stage: str, batch: str, read: Sequence[Table] = ()) -> Iterator[Candidate]:
         """What a stage could work on in a batch, by the tables it reads, or else by the ledger."""

@@ -7,10 +7,12 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
+from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.sets import Building, cut_over, prune_others
 from ingest_assets.defs.staged import Staged
 from ingest_assets.model.schemas import TableSpec
-from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.tables import Committed, commit, existing_table
 
 ALLOW_MISSING = "allow_missing_partitions"
@@ -25,24 +27,28 @@ class ParquetTables(dg.ConfigurableIOManager):
     home: HomeResource
 
     def handle_output(self, context: dg.OutputContext, obj: Staged) -> None:
-        """Commit the parts; the table is there whole, or as it was."""
+        """Commit the parts; the table is there whole, or as it was. A set that is whole by that serves."""
+        home, stage, batch = self.home.open(), obj.outcome.stage, obj.commit.batch
+        has_sets = stage in GRAPH and GRAPH[stage].has_sets
         try:
-            committed = commit(self._layout(), obj.commit)
+            committed = commit(home.layout, obj.commit)
+            metadata = table_metadata(committed, obj.commit.spec)
+            if has_sets:
+                prune_others(home, stage, batch)
         finally:
             obj.release()
-        context.add_output_metadata(table_metadata(committed, obj.commit.spec))
+        if has_sets:
+            found = cut_over(home, stage, context.log.info)
+            metadata |= set_metadata(home, stage, batch, found)
+        context.add_output_metadata(metadata)
 
     def load_input(self, context: dg.InputContext) -> Any:
         """A `Table`, or a lazy frame where the input is annotated as one."""
         asset = "/".join(context.asset_key.path)
         allowed = bool((context.definition_metadata or {}).get(ALLOW_MISSING))
-        table = existing_table(
-            self._layout(), asset, list(context.asset_partition_keys), allow_missing=allowed
-        )
+        layout = self.home.open().layout
+        table = existing_table(layout, asset, list(context.asset_partition_keys), allow_missing=allowed)
         return table.scan() if context.dagster_type.typing_type is pl.LazyFrame else table
-
-    def _layout(self) -> Layout:
-        return self.home.open().layout
 
 
 def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:
@@ -51,11 +57,21 @@ def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:
         "dagster/partition_row_count": committed.rows,
         "dagster/column_schema": column_schema(spec),
         "dagster/uri": committed.path.as_uri(),
-        "dagster/table_name": spec.asset,
+        "dagster/table_name": spec.asset.partition("@")[0],
         "dagster/storage_kind": "parquet",
         "size_bytes": committed.size_bytes,
         "file_changed": committed.changed,
         "preview": dg.MetadataValue.md(preview(committed.path)),
+    }
+
+
+def set_metadata(home: Home, stage: str, batch: str, found: Building | None) -> dict[str, Any]:
+    """Which set a family's table is of, where it is by now, and whether readers see it already."""
+    return {
+        "set": home.set_mark(stage).set,
+        "set_is_current": found is None,
+        "batches_missing": 0 if found is None else len(found.missing),
+        "dagster/uri": home.layout.table(home.asset(stage), batch).as_uri(),
     }
 
 

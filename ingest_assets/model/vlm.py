@@ -1,9 +1,10 @@
 """A vision model that reads pages, behind an OpenAI-compatible address."""
 
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ingest_assets.model.endpoints import checked_address, shown_address
 
 ResponseFormat = Literal["doctags", "markdown"]
 
@@ -33,18 +34,9 @@ class VlmOptions(BaseModel):
     @field_validator("url")
     @classmethod
     def _is_an_address(cls, value: str) -> str:
-        """Settings are shown and logged, so an address must not hold a secret."""
-        try:
-            parts = urlsplit(value)
-            is_whole = parts.scheme in ("http", "https") and bool(parts.hostname)
-            named = parts.username is not None or parts.password is not None
-        except ValueError:
-            is_whole, named = False, False
-        if value and (named or not is_whole or "#" in value):
-            raise ValueError("should be an http:// or https:// address without a user name or password")
-        return value
+        return checked_address(value)
 
     @property
     def address(self) -> str:
         """The URL as it may be shown: a query may hold what is nobody's business."""
-        return self.url.partition("?")[0]
+        return shown_address(self.url)

@@ -33,7 +33,7 @@ def admitted(documents: Iterable[Candidate], admission: Table) -> Iterator[Candi
 
 def read_document(item: WorkItem) -> "DoclingDocument":
     """The Docling document of a candidate above."""
-    from docling_core.types.doc.document import DoclingDocument
+    from ingest_assets.stages.quick_document import document_from
 
     reader = RowReader(Path(item.input_paths[0]), ["doc_id", "document"])
     try:
@@ -44,4 +44,4 @@ def read_document(item: WorkItem) -> "DoclingDocument":
         raise ContractBroken(
             f"Expected the doctags of {item.item_id!r}, found {row['doc_id']!r}; run the batch again."
         )
-    return DoclingDocument.model_validate_json(row["document"])
+    return document_from(row["document"])

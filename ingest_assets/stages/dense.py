@@ -1,54 +1,72 @@
 """Chunks become dense vectors. An item is a document; its rows are its chunks' vectors."""
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from ingest_assets.embedders.models import model_folder
-from ingest_assets.model.embedding import DenseOptions
-from ingest_assets.model.errors import ContractBroken
-from ingest_assets.model.identity import installed_versions
+from ingest_assets.embedders.batching import vectors_made
+from ingest_assets.embedders.counting import counting
+from ingest_assets.embedders.registry import describe_dense, open_dense
+from ingest_assets.embedders.vector_cache import VectorCache, open_cache
+from ingest_assets.model.embedding import CacheOptions, DenseFacts, DenseOptions
+from ingest_assets.model.errors import ItemError
+from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import TableSpec, dense_spec
 from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
 from ingest_assets.stages.stage import PRELOAD, Candidate
+from ingest_assets.stages.vectors import is_direction, require_vectors
 from ingest_assets.storage.tables import Table
+
+_MIB = 1024 * 1024
+_TEXTS_AT_ONCE = 512
+
+Keep = Callable[[Sequence[str], np.ndarray], None]
 
 
 @dataclass(frozen=True, slots=True)
 class DenseStage:
-    """One unit vector per chunk, from a transformers model."""
+    """One vector per chunk, from whichever provider the settings name.
+
+    The provider opens with the first document of a process and stays open for its next batches; it goes with
+    the process. `cache.path` is the file itself here; without one, nothing is remembered.
+    """
 
     name: ClassVar[str] = "dense"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     preload: ClassVar[tuple[str, ...]] = PRELOAD
 
     options: DenseOptions = DenseOptions()
+    cache: CacheOptions = CacheOptions()
+
+    @property
+    def facts(self) -> DenseFacts:
+        return describe_dense(self.options)
 
     @property
     def spec(self) -> TableSpec:
-        return dense_spec(model_folder(self.options.model).dim)
+        return dense_spec(self.facts.dim)
 
     def config(self) -> Mapping[str, Any]:
-        return {
-            **self.options.model_dump(mode="json"),
-            "model": model_folder(self.options.model).content_hash,
-        }
+        """Whether a long text is refused changes no vector, but whether there is one."""
+        return {**self.facts.identity, "truncation": self.options.truncation}
 
     def libraries(self) -> Mapping[str, str]:
-        return installed_versions("torch", "transformers", "tokenizers")
+        return self.facts.libraries
 
     def footer(self) -> Mapping[str, str]:
-        model = model_folder(self.options.model)
+        facts = self.facts
         return {
             "family": "dense",
-            "provider": "local",
-            "model_id": model.model_id,
-            "dim": str(model.dim),
-            "normalized": "true",
+            "provider": facts.provider,
+            "model_id": facts.model_id,
+            "dim": str(facts.dim),
+            "normalized": str(facts.normalized).lower(),
         }
 
     def candidates(self, chunks: Table) -> Iterator[Candidate]:
@@ -56,27 +74,83 @@ class DenseStage:
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Embed one document's chunks."""
-        from ingest_assets.embedders.dense import open_embedder
-
         chunks = read_chunks(item)
-        vectors = open_embedder(self.options).embed(chunks["contextualized"].to_pylist())
+        facts = self.facts
+        vectors = self._vectors(chunks, facts, context)
         norms = np.linalg.norm(vectors, axis=1).astype(np.float32)
-        _require_vectors(vectors, norms, chunks)
-        unit = np.ascontiguousarray(vectors / norms[:, None], dtype=np.float32)
+        if facts.normalized:
+            vectors = vectors / norms[:, None]
         schema = self.spec.schema
-        column = pa.FixedSizeListArray.from_arrays(pa.array(unit.ravel()), type=schema.field("vector").type)
-        table = (
-            chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
-        )
+        flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
+        column = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type)
+        table = chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
         return table.cast(schema)
 
+    def _vectors(self, chunks: pa.Table, facts: DenseFacts, context: ItemContext) -> np.ndarray:
+        """As the provider gives them: those that are remembered, and those that are made now, each once."""
+        texts: list[str] = chunks["contextualized"].to_pylist()
+        cache, space = self._cache(), _space(facts)
+        known = cache.get(space, texts) if cache and not context.anew else [None] * len(texts)
+        missing: dict[str, int] = {}
+        for index, text in enumerate(texts):
+            if known[index] is None:
+                missing.setdefault(text, index)
+        if cache:
+            context.count("cache_hits", len(texts) - len(missing))
+            context.count("cache_misses", len(missing))
+        by_text: dict[str, np.ndarray] = {}
+        keep = functools.partial(cache.put, space) if cache else _keep_nothing
+        for group in _groups(list(missing)):
+            chunk_ids = [chunks["chunk_id"][missing[text]].as_py() for text in group]
+            made = self._embed(group, chunk_ids, keep, context)
+            by_text.update(zip(group, made, strict=True))
+        return np.stack([by_text[text] if k is None else k for text, k in zip(texts, known, strict=True)])
 
-def _require_vectors(vectors: np.ndarray, norms: np.ndarray, chunks: pa.Table) -> None:
-    """A vector that is not a direction would poison every search; name the chunk instead."""
-    if len(vectors) != chunks.num_rows:
-        raise ContractBroken(f"The model gave {len(vectors)} vectors for {chunks.num_rows} chunks.")
-    bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
-    if len(bad):
-        raise ContractBroken(
-            f"The vector of chunk {chunks['chunk_id'][int(bad[0])].as_py()} is zero or not finite."
-        )
+    def _embed(
+        self, texts: list[str], chunk_ids: Sequence[str], keep: Keep, context: ItemContext
+    ) -> np.ndarray:
+        """Vectors are kept also of a document that fails: they may have been paid for."""
+        dim = self.facts.dim
+        try:
+            with counting() as counts:
+                given = open_dense(self.options).embed(texts, "passage")
+        except ItemError as error:
+            made = {place: row for place, row in vectors_made(error).items() if is_direction(row, dim)}
+            if made:
+                keep([texts[place] for place in made], np.stack(list(made.values())))
+            raise _of_chunk(error, chunk_ids) from error
+        finally:
+            for name, number in counts.items():
+                context.count(name, number)
+        vectors = require_vectors(given, dim, chunk_ids)
+        keep(texts, vectors)
+        return vectors
+
+    def _cache(self) -> VectorCache | None:
+        if not self.cache.enabled or not self.cache.path:
+            return None
+        return open_cache(Path(self.cache.path), self.cache.max_mebibytes * _MIB)
+
+
+def _keep_nothing(_texts: Sequence[str], _vectors: np.ndarray) -> None:
+    """There is no cache."""
+
+
+def _groups(texts: list[str]) -> Iterator[list[str]]:
+    """Parts of a long document, so that one which fails near its end has paid for most of it already."""
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        yield texts[start : start + _TEXTS_AT_ONCE]
+
+
+def _space(facts: DenseFacts) -> str:
+    """Vectors are the same where all that decides them is."""
+    return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage"]))
+
+
+def _of_chunk(error: ItemError, chunk_ids: Sequence[str]) -> ItemError:
+    """The same error, which says of which chunk it is."""
+    index = error.detail.get("index")
+    if not isinstance(index, int) or not 0 <= index < len(chunk_ids):
+        return error
+    detail = {key: value for key, value in error.detail.items() if key != "index"}
+    return type(error)(f"Chunk {chunk_ids[index]}: {error}", detail={**detail, "chunk_id": chunk_ids[index]})

@@ -23,6 +23,8 @@ PRELOAD = (
     "onnxruntime",
     "ingest_assets.parsing.embedded.pipeline",
     "ingest_assets.parsing.writing",
+    "ingest_assets.stages.chunking.cutting",
+    "ingest_assets.stages.quick_document",
 )
 
 

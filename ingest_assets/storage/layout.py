@@ -29,6 +29,10 @@ class Layout:
     def ledger(self) -> Path:
         return self.state / "ledger.sqlite"
 
+    def vector_cache(self, folder: str = "") -> Path:
+        """Vectors by model and text; `folder` is relative to the home, empty for the usual place."""
+        return (self.home / folder if folder else self.state / "cache") / "vectors.sqlite"
+
     @property
     def settings_file(self) -> Path:
         return self.home / "ingest.toml"
@@ -72,6 +76,14 @@ class Layout:
         """A home of its own, with data and state, for one run that is compared with others."""
         return self.parity_runs / name
 
+    def evaluation_home(self, name: str) -> Path:
+        """A home of its own, with data and state, for a labelled set."""
+        return self.state / "evaluation" / name
+
+    @property
+    def evaluation_lock(self) -> Path:
+        return self.state / "evaluation.lock"
+
     def asset_folder(self, asset: str) -> Path:
         return self.data / asset
 
@@ -105,7 +117,25 @@ class Layout:
         return self.partials / f"{sha256_text(key)}.json"
 
     def lock(self, asset: str, batch: str) -> Path:
-        return self.state / "locks" / asset / f"{batch}.lock"
+        """One for a batch's tables in all sets of a family, so that it outlives their changing places."""
+        return self.state / "locks" / asset.partition("@")[0] / f"{batch}.lock"
+
+    def family_lock(self, asset: str) -> Path:
+        """Shared by those who write tables of a family; who lets sets change places holds it alone."""
+        return self.state / "locks" / f"{asset.partition('@')[0]}.lock"
+
+    def claim_lock(self, asset: str) -> Path:
+        """Held for the moment in which a set is given its place."""
+        return self.state / "locks" / f"{asset.partition('@')[0]}.claim.lock"
+
+    def set_mark(self, asset: str) -> Path:
+        """Of which set the tables of a folder are."""
+        return self.asset_folder(asset) / ".set.json"
+
+    def set_change(self, asset: str) -> Path:
+        """That two sets of a family are about to change places."""
+        folder = self.asset_folder(asset)
+        return folder.with_name(f".{folder.name}.change.json")
 
     def manifest(self, stage: str) -> Path:
         return self.state / "manifests" / f"{stage}.jsonl"

@@ -25,7 +25,12 @@ from ingest_assets.model.options import ExecutionOptions, StageOptions
         ),
         (StageOptions(policy="io"), 2, 100, (8, "8: 4 per core on 2 cores, at most 32")),
         (StageOptions(policy="io"), 64, 100, (32, "32: 4 per core on 64 cores, at most 32")),
-        (StageOptions(policy="gpu"), 64, 100, (1, "1: one model at a time, which batches inside")),
+        (
+            StageOptions(policy="gpu"),
+            64,
+            100,
+            (16, "16: documents in flight, which one model embeds together"),
+        ),
         (
             StageOptions(policy="io", execution=ExecutionOptions(max_workers=3)),
             2,
@@ -61,7 +66,7 @@ def test_the_number_of_workers_fits_the_machine_and_says_why(options, cores, ava
         (ExecutionOptions(backend="ray"), 4, (4, "4: 4 GPUs, and 1 for each worker")),
         (ExecutionOptions(backend="ray", num_gpus=0.5), 2, (4, "4: 2 GPUs, and 0.5 for each worker")),
         (ExecutionOptions(backend="ray"), 0, (1, "1: one model at a time, which batches inside")),
-        (ExecutionOptions(), 4, (1, "1: one model at a time, which batches inside")),
+        (ExecutionOptions(), 4, (16, "16: documents in flight, which one model embeds together")),
     ],
 )
 def test_on_a_cluster_every_gpu_can_have_a_worker(execution, gpus, expected):

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 
 from ingest_tests.bench import (
     artifact_queue,
+    chunk_speed,
     dying_workers,
     idle_coordinator,
+    lexical_speed,
     queue_import,
     reading_speed,
     schedule_order,
@@ -29,6 +31,8 @@ _MODULES = (
     sensor_tick,
     text_claims,
     reading_speed,
+    chunk_speed,
+    lexical_speed,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {

@@ -18,8 +18,8 @@ from ingest_assets.defs.home import open_home
 from ingest_assets.defs.parity import Circumstances
 from ingest_assets.model.errors import IngestError
 from ingest_assets.model.identity import code_version
-from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.dense import DenseStage
+from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
 from ingest_tests.conftest import Command

@@ -140,6 +140,7 @@ def test_the_rows_are_decided_by_the_homes_own_settings(tmp_path: Path) -> None:
         "[chunks]\nmax_tokens = 99\n[batches]\nmax_documents = 3\n[stages.doctags]\nretries = 4\n"
         "[sources.a]\npath = 'x'\n[embeddings.dense]\nmodel = 'models/mine'\n"
     )
+    (tmp_path / "models" / "mine").mkdir(parents=True)
     home = home_with(tmp_path, toml)
 
     ran = settings_of(home, INLINE)

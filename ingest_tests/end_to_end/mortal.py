@@ -20,13 +20,13 @@ def main() -> None:
     """Import, then fork for every line; nothing may have started threads before."""
     os.environ["OMP_NUM_THREADS"] = "1"
     from ingest_assets.cli.main import run
-    from ingest_assets.embedders.dense import open_embedder
+    from ingest_assets.embedders.registry import open_dense
     from ingest_assets.model.embedding import DenseOptions
     from ingest_assets.stages.stage import PRELOAD
 
     for module in PRELOAD:
         importlib.import_module(module)
-    open_embedder(DenseOptions())  # for what it imports
+    open_dense(DenseOptions())  # for what it imports
     _say("ready")
     for line in sys.stdin:
         wish = json.loads(line)

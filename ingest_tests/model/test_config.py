@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.config import home_folder, read_settings, settings_from_json, settings_to_json
+from ingest_assets.model.chunking import settled
 from ingest_assets.model.errors import ConfigError
 
 
@@ -21,7 +22,7 @@ def test_a_home_without_a_file_has_the_defaults(home: Path) -> None:
     """The embedded default needs no configuration."""
     settings = read_settings(home)
 
-    assert settings.chunks.max_tokens == 256
+    assert settled(settings.chunks).max_tokens == 256
     assert settings.batches.max_documents == 500
     assert settings.stages.doctags.policy == "cpu"
 
@@ -40,7 +41,7 @@ def test_the_file_wins_over_defaults_and_the_environment_over_the_file(
     assert settings.batches.max_documents == 3
     assert settings.batches.max_mebibytes == 9
     assert settings.chunks.max_tokens == 64
-    assert settings.chunks.merge_peers is True
+    assert settled(settings.chunks).merge_peers is True
 
 
 def test_a_stage_section_keeps_the_stages_other_defaults(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +128,7 @@ def test_an_unknown_variable_is_refused(home: Path, monkeypatch: pytest.MonkeyPa
     ("variable", "value", "expected"),
     [
         ("INGEST_CHUNKS__MAX_TOKENS", "1", "greater than or equal to 16; got '1'."),
-        ("INGEST_CHUNKS__SIZE", "1", "no such setting; known here: max_tokens, merge_peers."),
+        ("INGEST_CHUNKS__SIZE", "1", "no such setting; known here: max_tokens, merge_peers, "),
         ("INGEST_CHUNKS", "256", "dictionary"),
         ("INGEST_CHUNKS", "many", "many"),
         ("INGEST_CHUNKS", '{"max_tokens": 1}', "greater than or equal to 16; got 1."),

@@ -3,6 +3,8 @@
 import base64
 import contextlib
 import json
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ from PIL import Image
 
 @dataclass(frozen=True)
 class Reply:
-    """What is sent back; `seconds` is how long it takes."""
+    """What is sent back; `seconds` is how long it takes. Status 0 breaks the connection off instead."""
 
     body: bytes
     status: int = 200
@@ -106,6 +108,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(reply)
 
     def _send(self, reply: Reply) -> None:
+        if reply.status == 0:
+            # Closing with "linger 0" sends a reset, as a server does that was killed.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            self.connection.close()
+            return
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)

@@ -14,9 +14,9 @@ from ingest_assets.model.items import Record
 from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.errors import CorruptDocument
 from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage
-from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.stages.stage import Candidate, Stage, config_hash, work_items
 from ingest_assets.storage.footer import Failure, Footer

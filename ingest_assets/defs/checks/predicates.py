@@ -1,5 +1,6 @@
 """What must hold of the tables, as pure functions that name the offenders."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingest_assets.model.items import WorkItem, is_current
+from ingest_assets.storage.sets import UNKNOWN
 from ingest_assets.storage.tables import Table
 
 _UNIT_TOLERANCE = 1e-4
@@ -91,11 +93,31 @@ def faulty_vectors(table: Table, dim: int) -> VectorFaults:
     return VectorFaults(wrong, not_finite, not_unit)
 
 
+def faulty_weights(table: Table, dim: int) -> list[str]:
+    """Chunks with a weight that is no number above zero, or with entries that are not in order."""
+    indices, values = pl.col("indices"), pl.col("values")
+    is_number = pl.element().is_finite() & (pl.element() > 0)
+    is_sound = (
+        (indices.list.len() == values.list.len())
+        & values.list.eval(is_number).list.all()
+        & indices.list.eval(pl.element().cast(pl.Int64).diff().fill_null(1) > 0).list.all()
+        & (indices.list.max().fill_null(0) < dim)
+    )
+    return table.scan().filter(~is_sound).select("chunk_id").collect().to_series().to_list()
+
+
 def _matrix(rows: pa.Table, dim: int) -> np.ndarray:
     if rows.num_rows == 0:
         return np.empty((0, dim), dtype=np.float32)
     column = rows["vector"].chunk(0)
     return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)
+
+
+def tables_of_another_set(table: Table) -> list[str]:
+    """Files of a family that are not of the set that most of its files are of."""
+    sets = {path: footer.extra.get("set", UNKNOWN) for path, footer in table.footers.items()}
+    usual = Counter(sets.values()).most_common(1)
+    return [f"{table.asset}/{path.name}" for path, found in sets.items() if found != usual[0][0]]
 
 
 def failure_lines(table: Table) -> Mapping[str, str]:

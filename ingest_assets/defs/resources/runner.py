@@ -10,6 +10,7 @@ from ingest_assets.backends import open_backend
 from ingest_assets.defs.execution import StageExecution, execution_of
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.locking import held_locks
 from ingest_assets.defs.reading_ahead import read_ahead
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.run_config import StageRunConfig
@@ -25,7 +26,6 @@ from ingest_assets.runner import BarProgress, LogProgress, Manifest, Quarantine,
 from ingest_assets.stages.stage import config_hash
 from ingest_assets.stages.worker import StageWorker
 from ingest_assets.storage.footer import Failure
-from ingest_assets.storage.locks import HeldLocks
 from ingest_assets.storage.tables import Commit, Table, set_aside
 
 
@@ -40,9 +40,15 @@ class StageRunner(dg.ConfigurableResource):
     ) -> Staged:
         """Plan, run and stage; what could not be done is data, a cancelled stage is a failed step."""
         home = self.home.open()
-        locks = _locks(home, stage, context.partition_key)
-        locks.acquire(lambda path: context.log.info(f"{stage}: waiting for another run that holds {path}."))
+        locks = held_locks(
+            home,
+            stage,
+            context.partition_key,
+            lambda path: context.log.info(f"{stage}: waiting for another run that holds {path}."),
+        )
         try:
+            if GRAPH[stage].has_sets:
+                home.family(stage).claim(home.set_mark(stage))
             plan = partial(_plan, home, stage, context.partition_key, read, config)
             items = plan()
             execution = execution_of(home, stage, config)
@@ -110,12 +116,6 @@ def _plan(
 def to_standard_error(line: str) -> None:
     """For commands, where a person or a log waits."""
     sys.stderr.write(line + "\n")
-
-
-def _locks(home: Home, stage: str, batch: str) -> HeldLocks:
-    """Alone on the table that is written, shared on those that are read: rows must not move underneath."""
-    read = [home.layout.lock(home.asset(above), batch) for above in GRAPH[stage].reads]
-    return HeldLocks(shared=read, exclusive=[home.layout.lock(home.asset(stage), batch)])
 
 
 def _failures(items: list[WorkItem], outcome: StageOutcome, *, remembers: bool) -> dict[str, Failure]:

@@ -11,9 +11,9 @@ import httpx
 from ingest_assets.intake.fetch import errors
 from ingest_assets.intake.fetch.addresses import checked_url, host_of, require_allowed_literal, shown
 from ingest_assets.intake.fetch.clock import Clock, Deadline
-from ingest_assets.intake.fetch.headers import retry_after_s
 from ingest_assets.intake.fetch.hosts import Hosts
 from ingest_assets.intake.fetch.network import CheckedDialler, DirectTransport, Network, environment_proxy
+from ingest_assets.model.endpoints import retry_after_s
 from ingest_assets.model.identity import installed_versions
 from ingest_assets.model.options import FetchOptions
 
@@ -71,7 +71,7 @@ class Exchange:
 
     def refusal(self, response: httpx.Response) -> errors.FetchError:
         """The error of an answer without a document; a host that asks for a pause gets it."""
-        wait_s = retry_after_s(response.headers, self._clock.epoch_s())
+        wait_s = retry_after_s(response.headers.get("retry-after", ""), self._clock.epoch_s())
         if wait_s is not None and response.status_code in _ASKS_FOR_A_PAUSE:
             self._hosts.rest(self.host, wait_s)
         reason = httpx.codes.get_reason_phrase(response.status_code)

@@ -1,6 +1,5 @@
 """What an answer's headers say, read with distrust: a wrong header is a missing one."""
 
-import email.utils
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +7,8 @@ from email.message import Message
 
 import httpx
 
-MAX_RETRY_AFTER_S = 24 * 3600.0
+from ingest_assets.model.endpoints import epoch_s
+
 _STRONG_AFTER_S = 60.0  # RFC 9110, 8.8.2.2: a change within the same second would go unseen
 
 
@@ -30,22 +30,6 @@ def _is_sendable(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
-def retry_after_s(headers: httpx.Headers, now_epoch_s: float) -> float | None:
-    """How long the server asks to wait, from seconds or a date; never more than a day, never negative."""
-    given = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d+", given, re.ASCII):
-        return min(float(given[:9]), MAX_RETRY_AFTER_S)
-    moment = _epoch_s(given)
-    return None if moment is None else min(max(0.0, moment - now_epoch_s), MAX_RETRY_AFTER_S)
-
-
-def _epoch_s(text: str) -> float | None:
-    try:
-        return email.utils.parsedate_to_datetime(text).timestamp()
-    except (TypeError, ValueError, OverflowError, IndexError):
-        return None
-
-
 def resume_note(headers: httpx.Headers) -> dict[str, str] | None:
     """What must be the same for a broken download to go on, or None where the server gives no such thing.
 
@@ -55,7 +39,7 @@ def resume_note(headers: httpx.Headers) -> dict[str, str] | None:
     if etag.startswith('"') and _is_sendable(etag):
         return {"if_range": etag}
     modified, dated = headers.get("last-modified", ""), headers.get("date", "")
-    changed_s, now_s = _epoch_s(modified), _epoch_s(dated)
+    changed_s, now_s = epoch_s(modified), epoch_s(dated)
     if changed_s is None or now_s is None or now_s - changed_s < _STRONG_AFTER_S:
         return None
     return {"if_range": modified.strip()}

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from ingest_assets.model.endpoints import DENIED, is_busy, retry_after_s
 from ingest_assets.model.errors import ItemError
 from ingest_assets.model.vlm import VlmOptions
 from ingest_assets.parsing.engines.errors import (
@@ -26,8 +27,6 @@ from ingest_assets.parsing.engines.errors import (
 ATTEMPTS = 4
 PAUSE_SECONDS = 1.0
 MAX_PAUSE_SECONDS = 30.0
-_BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)
-_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +99,11 @@ class PageAsker:
 def _refusal(response: httpx.Response, address: str) -> ItemError:
     status = response.status_code
     said = f"The vision model at {address} answered with status {status}"
-    if status in _DENIED:
+    if status in DENIED:
         return VlmDenied(f"{said}: the key is missing, wrong or not allowed in; see parsing.vlm.api_key_env.")
-    if status in _BUSY or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        wait = response.headers.get("retry-after", "")
-        return VlmBusy(f"{said}.", detail={"retry_after": float(wait)} if _is_number(wait) else None)
+    if is_busy(status):
+        wait = retry_after_s(response.headers.get("retry-after", ""), time.time())
+        return VlmBusy(f"{said}.", detail=None if wait is None else {"retry_after": wait})
     return VlmRefused(f"{said}; check parsing.vlm.url and parsing.vlm.model.")
 
 
@@ -126,7 +125,3 @@ def _pause(error: ItemError, attempt: int) -> float:
     """What the server asks for, within reason; else twice as long each time."""
     usual = PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(1, 1.25)
     return min(float(error.detail.get("retry_after", usual)), MAX_PAUSE_SECONDS)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()

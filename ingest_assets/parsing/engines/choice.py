@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ingest_assets.model.endpoints import key_fault
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import installed_versions
 from ingest_assets.model.options import EngineName, ParsingOptions
-from ingest_assets.model.vlm import VlmOptions
 from ingest_assets.parsing.engines.artifacts import ABSENT, DOCLING_MODELS, FoundModel, Place, place_of
 
 PAGE_FORMATS = ("pdf", "image")  # read page by page: what an engine is for
@@ -106,21 +106,10 @@ def _vlm(options: ParsingOptions, environ: Mapping[str, str]) -> PageEngine:
     for name in ("url", "model"):
         if not getattr(options.vlm, name):
             raise ConfigError(f"parsing.vlm.{name}: not set, and parsing.pdf = 'vlm' needs it.")
-    fault = key_fault(options.vlm, environ)
+    fault = key_fault(options.vlm.api_key_env, environ)
     if fault:
         raise ConfigError(
             f"parsing.vlm.api_key_env: {fault}; set it to the key of {options.vlm.address}, or remove the "
             "setting if no key is needed."
         )
     return PageEngine("vlm", why="set by parsing.pdf")
-
-
-def key_fault(options: VlmOptions, environ: Mapping[str, str]) -> str:
-    """What is wrong with the key that the environment holds, in words that do not tell it."""
-    variable = options.api_key_env
-    key = environ.get(variable, "") if variable else ""
-    if variable and not key:
-        return f"the environment has no {variable}"
-    if not key.isascii() or not key.isprintable() or key != key.strip():
-        return f"{variable} holds characters that no key has"
-    return ""

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from ingest_assets.model.endpoints import key_fault
 from ingest_assets.model.vlm import VlmOptions
 from ingest_assets.parsing.engines.asking import Answer, PageAsker
-from ingest_assets.parsing.engines.choice import key_fault
 from ingest_assets.parsing.engines.errors import EngineUnavailable, VlmAnswerUnusable
 
 _MAX_PIXELS = 4096  # of the longer side of a page's picture
@@ -72,7 +72,7 @@ def open_vlm(options: VlmOptions) -> Any:
 
 def _key(options: VlmOptions) -> SecretStr | None:
     """From this worker's own environment: it travels with no plan and rests in no file."""
-    fault = key_fault(options, os.environ)
+    fault = key_fault(options.api_key_env, os.environ)
     if fault:
         raise EngineUnavailable(f"parsing.vlm.api_key_env: on this worker {fault}; set it where workers run.")
     return SecretStr(os.environ[options.api_key_env]) if options.api_key_env else None

@@ -4,33 +4,10 @@ import httpx
 import pytest
 
 from ingest_assets.intake.fetch.headers import (
-    MAX_RETRY_AFTER_S,
     Validators,
     declared_type,
-    retry_after_s,
     suggested_name,
 )
-from ingest_tests.intake.fetch.conftest import NOW
-
-
-@pytest.mark.parametrize(
-    ("given", "seconds"),
-    [
-        ("7", 7),
-        (" 0 ", 0),
-        ("99999999999999999999", MAX_RETRY_AFTER_S),
-        ("Wed, 01 May 2024 10:41:00 GMT", 60),
-        ("Wed, 01 May 2024 10:00:00 GMT", 0),
-        ("Wed, 01 May 2099 10:00:00 GMT", MAX_RETRY_AFTER_S),
-        *[
-            (text, None)
-            for text in ("", "-5", "soon", "1.5", "٣", "Wed, 99 May 2024 10:41:00 GMT", "," * 500)
-        ],
-    ],
-)
-def test_a_server_asks_for_a_pause_in_seconds_or_with_a_date(given: str, seconds: float | None):
-    """Never negative, never more than a day; nonsense is silence."""
-    assert retry_after_s(httpx.Headers({"retry-after": given.encode()}), NOW) == seconds
 
 
 @pytest.mark.parametrize(

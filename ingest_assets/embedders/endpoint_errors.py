@@ -1,0 +1,86 @@
+"""Why an endpoint gave no vector. Messages hold no key; `retryable` is what may pass by itself."""
+
+from ingest_assets.model.errors import Category, ItemError
+
+
+class EndpointKeyMissing(ItemError):
+    """This worker's environment does not hold the key that the settings name."""
+
+    category: Category = "config"
+    code = "E_ENDPOINT_KEY"
+
+
+class EndpointDenied(ItemError):
+    """The endpoint does not know the key, does not let it in, or has no credit left for it."""
+
+    category = "config"
+    code = "E_ENDPOINT_DENIED"
+
+
+class EndpointRefused(ItemError):
+    """The endpoint takes no such requests at all: a wrong address or model, or a field it does not know."""
+
+    category = "config"
+    code = "E_ENDPOINT_REFUSED"
+
+
+class EndpointBusy(ItemError):
+    """The endpoint has too much to do, or is broken for the moment."""
+
+    category = "provider"
+    code = "E_ENDPOINT_BUSY"
+    retryable = True
+
+
+class EndpointTimeout(ItemError):
+    """The endpoint did not answer in time."""
+
+    category = "timeout"
+    code = "E_ENDPOINT_TIMEOUT"
+    retryable = True
+
+
+class EndpointUnreachable(ItemError):
+    """There was no connection to the endpoint, or it broke."""
+
+    category = "provider"
+    code = "E_ENDPOINT_UNREACHABLE"
+    retryable = True
+
+
+class EndpointAnswerUnusable(ItemError):
+    """The endpoint answered with something that is no list of vectors, several times."""
+
+    category = "provider"
+    code = "E_ENDPOINT_ANSWER"
+
+
+class WrongDimension(ItemError):
+    """Every vector has another length than the table's; no other text would fare better."""
+
+    category = "contract"
+    code = "E_ENDPOINT_DIMENSION"
+
+
+class VectorUnusable(ItemError):
+    """The endpoint's vector for this text is missing or is none, also when asked again."""
+
+    category = "contract"
+    code = "E_ENDPOINT_VECTOR"
+
+
+class TextRefused(ItemError):
+    """The endpoint takes other texts, but not this one.
+
+    Not an `input` error: another version of the server may take it, so the next run asks again.
+    """
+
+    category = "provider"
+    code = "E_TEXT_REFUSED"
+
+
+class BatchRefused(ItemError):
+    """The endpoint does not take these texts together; smaller requests tell which it takes."""
+
+    category = "provider"
+    code = "E_TEXT_REFUSED"

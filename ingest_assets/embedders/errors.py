@@ -1,0 +1,18 @@
+"""Why a text was not embedded."""
+
+from ingest_assets.model.errors import ItemError
+
+
+class TextTooLong(ItemError):
+    """The text is longer than the model reads, and the settings say to refuse rather than to cut it."""
+
+    category = "input"
+    code = "E_TEXT_TOO_LONG"
+
+
+class EmbedderClosed(ItemError):
+    """The stage ended, and its embedder with it, while texts waited."""
+
+    category = "cancelled"
+    code = "E_EMBEDDER_CLOSED"
+    retryable = True

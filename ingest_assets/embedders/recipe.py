@@ -1,0 +1,228 @@
+"""How a model wants to be used: pooling, prompts, limits, as its own files say."""
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ingest_assets.embedders.models import content_hash_of, find_folder, packaged_name
+from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.model.errors import ConfigError
+
+SETTING = "embeddings.dense.model"
+_WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+# By the names in a pooling module's file, old style and new, in the order in which they are joined.
+_POOLINGS = {
+    "cls": ("pooling_mode_cls_token", "cls"),
+    "max": ("pooling_mode_max_tokens", "max"),
+    "mean": ("pooling_mode_mean_tokens", "mean"),
+    "mean_sqrt_length": ("pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"),
+    "weighted_mean": ("pooling_mode_weightedmean_tokens", "weightedmean"),
+    "last": ("pooling_mode_lasttoken", "lasttoken"),
+}
+_OWN_MODULES = {"Transformer", "Pooling", "Normalize"}
+# Their first positions are taken by the padding index, so they read fewer tokens than they have positions.
+_OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "roberta-prelayernorm", "xlm-roberta-xl"}
+_PASSAGE_PROMPTS = ("document", "passage", "corpus")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A model folder and how its files say to use it; `path` holds config, weights and tokenizer."""
+
+    source: str
+    name: str
+    path: str
+    content_hash: str
+    config: dict[str, Any]
+    width: int
+    max_tokens: int
+    pooling: tuple[str, ...]
+    pools_prompt: bool
+    query_prefix: str
+    passage_prefix: str
+    lower_case: bool
+    normalizes: bool
+    other_modules: tuple[str, ...]
+
+    @property
+    def model_id(self) -> str:
+        return f"{self.name}@{self.content_hash[:12]}"
+
+    @property
+    def words(self) -> int:
+        return int(self.config.get("vocab_size") or 6)
+
+    @property
+    def pad_id(self) -> int:
+        return int(self.config.get("pad_token_id") or 0)
+
+    @property
+    def model_type(self) -> str:
+        return str(self.config.get("model_type", ""))
+
+
+@functools.cache
+def read_recipe(model: str) -> Recipe:
+    """What the files of a model say; a folder that lacks one is refused in one line."""
+    folder = find_folder(model, SETTING)
+    modules = _modules(folder)
+    path = folder / next((m["path"] for m in modules if _kind(m) == "Transformer"), "")
+    config = _read(path / "config.json")
+    sentence = _read(path / "sentence_bert_config.json", optional=True)
+    _require_files(path)
+    pooling = _pooling_file(folder, modules)
+    prompts = _read(folder / "config_sentence_transformers.json", optional=True)
+    query, passage = _prefixes(prompts)
+    return Recipe(
+        source=model,
+        name=packaged_name(model) or folder.name,
+        path=str(path),
+        content_hash=content_hash_of(folder),
+        config=config,
+        width=_number(config, ("hidden_size", "dim", "d_model", "n_embd"), path),
+        max_tokens=_max_tokens(path, config, sentence),
+        pooling=_poolings(pooling, path),
+        pools_prompt=bool(pooling.get("include_prompt", True)),
+        query_prefix=query,
+        passage_prefix=passage,
+        lower_case=bool(sentence.get("do_lower_case")),
+        normalizes=any(_kind(m) == "Normalize" for m in modules),
+        other_modules=tuple(kind for m in modules if (kind := _kind(m)) not in _OWN_MODULES),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """A recipe with the settings' wishes put in: what is really done."""
+
+    pooling: tuple[str, ...]
+    query_prefix: str
+    passage_prefix: str
+    max_tokens: int
+    dim: int
+    refuses_long: bool
+    normalized: bool
+
+
+def usage_of(recipe: Recipe, options: DenseOptions) -> Usage:
+    """The settings win over the files; what the model cannot do is refused."""
+    pooling = recipe.pooling if options.pooling == "auto" else (options.pooling,)
+    width = recipe.width * len(pooling)
+    if options.dim is not None and options.dim > width:
+        raise ConfigError(f"embeddings.dense.dim: {options.dim} is more than the {width} of {recipe.name}.")
+    if options.max_tokens is not None and options.max_tokens > recipe.max_tokens:
+        raise ConfigError(
+            f"embeddings.dense.max_tokens: {options.max_tokens} is more than the {recipe.max_tokens} that "
+            f"{recipe.name} reads."
+        )
+    return Usage(
+        pooling=pooling,
+        query_prefix=recipe.query_prefix if options.query_prefix is None else options.query_prefix,
+        passage_prefix=recipe.passage_prefix if options.passage_prefix is None else options.passage_prefix,
+        max_tokens=options.max_tokens or recipe.max_tokens,
+        dim=options.dim or width,
+        refuses_long=options.truncation == "refuse",
+        normalized=options.normalize or recipe.normalizes,
+    )
+
+
+def _modules(folder: Path) -> list[dict[str, Any]]:
+    file = folder / "modules.json"
+    if not file.is_file():
+        return []
+    modules = _parse(file)
+    if not isinstance(modules, list) or not all(isinstance(m, dict) and "path" in m for m in modules):
+        raise ConfigError(f"{SETTING}: {file} is no list of modules; give a complete model folder.")
+    return modules
+
+
+def module_outputs(folder: Path) -> list[int]:
+    """The widths that further layers of a folder give, in their order."""
+    configs = [
+        _read(folder / m["path"] / "config.json", optional=True) for m in _modules(folder) if m["path"]
+    ]
+    return [config["out_features"] for config in configs if isinstance(config.get("out_features"), int)]
+
+
+def _kind(module: dict[str, Any]) -> str:
+    return str(module.get("type", "")).rpartition(".")[2]
+
+
+def _require_files(path: Path) -> None:
+    if not (path / "tokenizer.json").is_file():
+        raise ConfigError(
+            f"{SETTING}: {path} has no tokenizer.json; give a complete model folder, or make the file with "
+            "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)."
+        )
+    if not any((path / name).is_file() for name in _WEIGHTS):
+        raise ConfigError(f"{SETTING}: {path} has no {_WEIGHTS[0]}; give a complete model folder.")
+
+
+def _pooling_file(folder: Path, modules: list[dict[str, Any]]) -> dict[str, Any]:
+    named = next((m["path"] for m in modules if _kind(m) == "Pooling"), "1_Pooling")
+    return _read(folder / named / "config.json", optional=True)
+
+
+def _poolings(pooling: dict[str, Any], path: Path) -> tuple[str, ...]:
+    """Mean is what sentence-transformers takes where no file says anything."""
+    modes = pooling.get("pooling_mode")
+    if modes is None:
+        found = [name for name, (old, _) in _POOLINGS.items() if pooling.get(old)]
+        return tuple(found) or ("mean",)
+    names = {new: name for name, (_, new) in _POOLINGS.items()}
+    listed = [modes] if isinstance(modes, str) else list(modes)
+    unknown = [mode for mode in listed if mode not in names]
+    if unknown:
+        raise ConfigError(f"{SETTING}: {path} pools by {unknown[0]!r}, which is not known here; set pooling.")
+    return tuple(names[mode] for mode in listed)
+
+
+def _prefixes(config: dict[str, Any]) -> tuple[str, str]:
+    """For queries and passages, each under its own name; else the default prompt, if it is for both."""
+    prompts = {name: text for name, text in (config.get("prompts") or {}).items() if isinstance(text, str)}
+    default = config.get("default_prompt_name")
+    usual = prompts.get(default, "") if default not in ("query", *_PASSAGE_PROMPTS) else ""
+    passage = next((prompts[name] for name in _PASSAGE_PROMPTS if name in prompts), usual)
+    return prompts.get("query", usual), passage
+
+
+def _max_tokens(path: Path, config: dict[str, Any], sentence: dict[str, Any]) -> int:
+    if sentence.get("max_seq_length"):
+        return _number(sentence, ("max_seq_length",), path)
+    positions = _number(config, ("max_position_embeddings", "n_positions", "max_seq_len"), path)
+    if config.get("model_type") in _OFFSET_POSITIONS:
+        positions -= int(config.get("pad_token_id") or 1) + 1
+    told = _read(path / "tokenizer_config.json", optional=True).get("model_max_length")
+    return min(positions, told) if isinstance(told, int) and told > 0 else positions
+
+
+def _number(config: dict[str, Any], keys: tuple[str, ...], path: Path) -> int:
+    value = next((config[key] for key in keys if config.get(key) is not None), None)
+    if not isinstance(value, int) or value < 1:
+        raise ConfigError(f"{SETTING}: {path} does not say {keys[0]!r}; give a complete model folder.")
+    return value
+
+
+def _read(path: Path, *, optional: bool = False) -> dict[str, Any]:
+    if optional and not path.is_file():
+        return {}
+    content = _parse(path)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{SETTING}: {path} cannot be used (not a JSON object).")
+    return content
+
+
+def _parse(path: Path) -> Any:
+    if not path.is_file():
+        raise ConfigError(f"{SETTING}: {path.parent} has no {path.name}; give a complete model folder.")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{SETTING}: {path} cannot be used ({error}).") from None

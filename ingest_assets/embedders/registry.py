@@ -1,0 +1,93 @@
+"""Dense providers by name: those of this product, and those that installed packages offer."""
+
+import functools
+import os
+import threading
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from ingest_assets.embedders.choice import choose_provider
+from ingest_assets.model.embedding import DenseFacts, DenseOptions
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.ports import DenseKind, DenseProvider
+
+GROUP = "ingest_assets.dense_providers"
+# Looked up when asked for, so that naming one provider loads no other's libraries.
+BUILT_IN = {
+    "local": "ingest_assets.embedders.local:LocalKind",
+    "onnx": "ingest_assets.embedders.onnx:OnnxKind",
+    "onnx-int8": "ingest_assets.embedders.onnx:Int8Kind",
+    "sentence-transformers": "ingest_assets.embedders.sentences:SentencesKind",
+    "openai": "ingest_assets.embedders.remote:RemoteKind",
+}
+
+_opening = threading.Lock()
+_open: dict[tuple[int, DenseOptions], DenseProvider] = {}
+
+
+def resolve_dense(options: DenseOptions) -> DenseOptions:
+    """The same options with a provider in the place of "auto".
+
+    Who plans resolves, and hands the result to those who embed: another machine might choose otherwise.
+    """
+    if options.provider != "auto":
+        return options
+    return options.model_copy(update={"provider": choose_provider(options)})
+
+
+def describe_dense(options: DenseOptions) -> DenseFacts:
+    """What the settings mean for planning, with nothing heavy loaded."""
+    resolved = resolve_dense(options)
+    return dense_kind(resolved.provider).describe(resolved)
+
+
+def open_dense(options: DenseOptions) -> DenseProvider:
+    """The process's one provider for these options; threads share it, and a forked child has its own."""
+    resolved = resolve_dense(options)
+    key = (os.getpid(), resolved)
+    with _opening:
+        if key not in _open:
+            _open[key] = dense_kind(resolved.provider).open(resolved)
+        return _open[key]
+
+
+def close_dense(options: DenseOptions | None = None) -> None:
+    """Close the process's provider for these options, or all; whoever asks again opens it anew."""
+    wanted = options and resolve_dense(options)
+    with _opening:
+        own = [key for key in _open if key[0] == os.getpid() and wanted in (None, key[1])]
+        closing = [_open.pop(key) for key in own]
+    for provider in closing:
+        provider.close()
+
+
+@functools.cache
+def dense_kind(name: str) -> DenseKind:
+    """The provider of that name. This product's own names cannot be taken by a package."""
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return _instance(getattr(import_module(module), attribute), name)
+    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name in offered:
+        return _instance(_load(offered[name]), name)
+    known = ", ".join(["auto", *BUILT_IN, *offered])
+    raise ConfigError(f"embeddings.dense.provider: no provider {name!r}; there are {known}.")
+
+
+def _load(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        package = entry.dist.name if entry.dist else entry.module
+        raise ConfigError(
+            f"embeddings.dense.provider: {entry.name!r} of package {package} cannot be loaded "
+            f"({entry.value}: {error}); mend or remove the package."
+        ) from error
+
+
+def _instance(found: Any, name: str) -> DenseKind:
+    kind = found if callable(getattr(found, "describe", None)) and not isinstance(found, type) else found()
+    if callable(getattr(kind, "describe", None)) and callable(getattr(kind, "open", None)):
+        return kind
+    raise ConfigError(f"embeddings.dense.provider: {name!r} is no provider: it lacks describe() or open().")

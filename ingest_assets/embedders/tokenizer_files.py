@@ -1,0 +1,83 @@
+"""Tokenizers on disk: where their files are, what identifies them, and how many tokens they add to a text."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ingest_assets.embedders.models import PACKAGED, find_folder
+from ingest_assets.model.errors import ConfigError
+
+_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
+_ONE_AT_EACH_END = {"BertProcessing", "RobertaProcessing"}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFiles:
+    """A tokenizer, identified by its content rather than by its name."""
+
+    name: str
+    path: str
+    special_tokens: int
+    content_hash: str
+
+
+@functools.cache
+def tokenizer_files(name: str) -> TokenizerFiles:
+    """The tokenizer of a packaged model, of a folder or of a hub name."""
+    path = find_folder(name, "chunks.tokenizer")
+    return TokenizerFiles(
+        name=name if name in PACKAGED else path.name,
+        path=str(path),
+        special_tokens=special_tokens(_read(path / "tokenizer.json").get("post_processor")),
+        content_hash=_hash(path),
+    )
+
+
+def load_tokenizer(name: str) -> Any:
+    """A tokenizer of transformers, offline."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_files(name).path, local_files_only=True)
+    # Counting tokens of a long text is not a mistake, and transformers would warn about each.
+    tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
+    return tokenizer
+
+
+def special_tokens(processor: Mapping[str, Any] | None) -> int:
+    """How many tokens a tokenizer puts around one text, by the `post_processor` of its file."""
+    if processor is None:
+        return 0
+    kind = processor.get("type")
+    if kind == "Sequence":
+        return sum(special_tokens(inner) for inner in processor["processors"])
+    if kind == "TemplateProcessing":
+        used = [part["SpecialToken"]["id"] for part in processor["single"] if "SpecialToken" in part]
+        return sum(len(processor["special_tokens"][name]["ids"]) for name in used)
+    return 2 if kind in _ONE_AT_EACH_END else 0
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"chunks.tokenizer: {file.parent} has no {file.name}; give a folder with a tokenizer's files."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"chunks.tokenizer: {file} cannot be used ({error}).") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"chunks.tokenizer: {file} cannot be used (not a JSON object).")
+    return content
+
+
+def _hash(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for name in _FILES:
+        if (folder / name).is_file():
+            content = (folder / name).read_bytes()
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()

@@ -1,0 +1,118 @@
+"""Docling's HybridChunker, but that it does nothing twice."""
+
+import warnings
+from functools import cached_property
+from typing import Any, cast
+
+import semchunk
+from docling_core.transforms.chunker import BaseChunk, DocChunk
+from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
+from docling_core.transforms.chunker.tokenizer.base import BaseTokenizer
+from docling_core.transforms.serializer.base import (
+    BaseDocSerializer,
+    BaseSerializerProvider,
+    BaseTableSerializer,
+)
+from docling_core.transforms.serializer.markdown import MarkdownTableSerializer
+from docling_core.types.doc import DoclingDocument, TableItem
+from pydantic import ConfigDict
+
+from ingest_assets.stages.chunking.counting import open_counter
+from ingest_assets.stages.chunking.tables import TripletWriter
+from ingest_assets.stages.chunking.writing import Writer
+
+# They would be written for every such chunk, one with its whole text; what came of it shows in the rows.
+warnings.filterwarnings("ignore", "Headers and captions for this chunk are longer", UserWarning)
+warnings.filterwarnings("ignore", "Chunks prefix is too long", UserWarning)
+
+
+class CountingTokenizer(BaseTokenizer):
+    """A tokenizer of transformers, counted by the quickest way that gives the same numbers."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    tokenizer: Any
+    max_tokens: int
+    counter: Any
+
+    def count_tokens(self, text: str) -> int:
+        return self.counter(text)
+
+    def get_max_tokens(self) -> int:
+        return self.max_tokens
+
+    def get_tokenizer(self) -> Any:
+        return self.tokenizer
+
+    @cached_property
+    def longest_token(self) -> int:
+        """Characters of the vocabulary's longest entry, which semchunk wants to know for every text."""
+        return max(map(len, self.tokenizer.get_vocab()))
+
+
+class OneWriter(BaseSerializerProvider):
+    """Gives the same writer to all who ask about the same document."""
+
+    def __init__(self, tables: BaseTableSerializer) -> None:
+        self._tables = tables
+        self._writer: Writer | None = None
+
+    def get_serializer(self, doc: DoclingDocument) -> BaseDocSerializer:
+        if self._writer is None or self._writer.doc is not doc:
+            self._writer = Writer.of(doc, self._tables)
+        return self._writer
+
+    def forget(self) -> None:
+        """Let go of the document."""
+        self._writer = None
+
+
+class QuickChunker(HybridChunker):
+    """The same chunks, sooner. Not for several threads at once."""
+
+    tokenizer: CountingTokenizer
+    serializer_provider: OneWriter
+
+    def contextualize(self, chunk: BaseChunk) -> str:
+        if type(chunk) is not DocChunk:
+            return super().contextualize(chunk)
+        values = chunk.meta.__dict__
+        above = [*(values["headings"] or ()), *(values["captions"] or ())]
+        return self.delim.join([*above, chunk.text]) if above else chunk.text
+
+    def _split_using_plain_text(
+        self, doc_chunk: DocChunk, doc_serializer: BaseDocSerializer
+    ) -> list[DocChunk]:
+        if self._count_chunk_tokens(doc_chunk) <= self.max_tokens:
+            return [doc_chunk]
+        return super()._split_using_plain_text(doc_chunk, doc_serializer)
+
+    def segment(
+        self, doc_chunk: DocChunk, available_length: int, doc_serializer: BaseDocSerializer
+    ) -> list[str]:
+        items = doc_chunk.meta.doc_items
+        if self.repeat_table_header and len(items) == 1 and isinstance(items[0], TableItem):
+            return super().segment(doc_chunk, available_length, doc_serializer)
+        cut = semchunk.chunkerify(
+            self.tokenizer.count_tokens,
+            chunk_size=available_length,
+            max_token_chars=self.tokenizer.longest_token,
+            memoize=False,  # would keep every text of every document
+        )
+        return cast(list[str], cut(doc_chunk.text))
+
+
+def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, rows: bool) -> QuickChunker:
+    """A chunker; with `rows`, tables that do not fit are cut between rows, each piece with the header.
+
+    Without, Docling's own repetition stays off: every value is written with its column's name already, and
+    Docling would begin each piece with the rule of a table that is not drawn.
+    """
+    return QuickChunker(
+        tokenizer=CountingTokenizer(
+            tokenizer=tokenizer, max_tokens=max_tokens, counter=open_counter(tokenizer)
+        ),
+        merge_peers=merge_peers,
+        repeat_table_header=rows,
+        serializer_provider=OneWriter(MarkdownTableSerializer() if rows else TripletWriter()),
+    )

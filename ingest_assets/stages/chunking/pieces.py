@@ -1,0 +1,41 @@
+"""A chunk while it is made."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+DELIMITER = "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text, the headings above it and the items it is made of. `repeated` is what it begins with that the
+    chunk before it ended with."""
+
+    text: str
+    headings: tuple[str, ...]
+    items: Sequence[Any]
+    repeated: str = ""
+
+    @property
+    def contextualized(self) -> str:
+        """What is embedded."""
+        return DELIMITER.join((*self.headings, self.repeated + self.text))
+
+
+def is_table(piece: Piece) -> bool:
+    """True when it holds nothing but tables."""
+    return all(hasattr(item, "data") and hasattr(item.data, "table_cells") for item in piece.items)
+
+
+def is_visible(text: str) -> bool:
+    """False when there is nothing to see: blanks, control and format characters."""
+    return any(
+        not character.isspace() and (character.isprintable() or _may_show(character)) for character in text
+    )
+
+
+def _may_show(character: str) -> bool:
+    """Private and new characters, of which only a font knows."""
+    return unicodedata.category(character) in {"Co", "Cn"}

@@ -1,0 +1,46 @@
+"""What a provider gave is looked at before it is stored: a bad vector would poison every search."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ingest_assets.model.errors import ContractBroken
+
+
+def require_vectors(given: Any, dim: int, chunk_ids: Sequence[str]) -> np.ndarray:
+    """Float32 rows of the promised width, one per chunk, each a direction; or an error that names a chunk."""
+    _require_count(given, chunk_ids)
+    for row, chunk_id in zip(given, chunk_ids, strict=True):
+        if np.shape(row) != (dim,):
+            raise _broken(f"has the shape {np.shape(row)}, not {dim} numbers", chunk_id)
+    try:
+        vectors = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise _broken("is not made of numbers", chunk_ids[0]) from None
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.linalg.norm(vectors, axis=1)
+    for index in np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))[:1]:
+        raise _broken("is zero or not finite", chunk_ids[int(index)])
+    return vectors
+
+
+def is_direction(vector: np.ndarray, dim: int) -> bool:
+    """True for a vector that may be stored."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = np.linalg.norm(vector.astype(np.float32))
+    return vector.shape == (dim,) and bool(np.isfinite(norm) and norm > 0)
+
+
+def _require_count(given: Any, chunk_ids: Sequence[str]) -> None:
+    number = len(given) if hasattr(given, "__len__") else 0
+    if number != len(chunk_ids):
+        first = chunk_ids[min(number, len(chunk_ids) - 1)]
+        raise ContractBroken(
+            f"The model gave {number} vectors for {len(chunk_ids)} chunks, from chunk {first} on.",
+            detail={"chunk_id": first},
+        )
+
+
+def _broken(fault: str, chunk_id: str) -> ContractBroken:
+    return ContractBroken(f"The vector of chunk {chunk_id} {fault}.", detail={"chunk_id": chunk_id})

@@ -1,0 +1,169 @@
+"""Sets of an embedding family: one is whole and serves at the family's own path, others rest beside it.
+
+A set is all tables made with one configuration. `embeddings/dense` is always the set that serves; another
+one is made, or kept, in `embeddings/dense@<set>`. Writers share the family's lock; who calls `cut_over`,
+`recover` or `remove_all_but` holds it alone. Killed between any two steps, the next one goes on from there.
+"""
+
+import json
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingest_assets.model.identity import canonical_json
+from ingest_assets.storage.atomic import replacing
+from ingest_assets.storage.exchange import exchange
+from ingest_assets.storage.flushing import flush
+from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.locks import FileLock
+
+UNKNOWN = "unknown"  # tables from before there were sets, or of several
+
+
+@dataclass(frozen=True, slots=True)
+class SetMark:
+    """What a folder's tables were made with; `previous` is the set whose place they took."""
+
+    set: str
+    model: str = ""
+    previous: str = ""
+
+    @property
+    def name(self) -> str:
+        """For people: the model, or else the set."""
+        return self.model or f"set {self.set}"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The sets of one family, as files. `asset` is the family's own."""
+
+    layout: Layout
+    asset: str
+
+    def current(self) -> SetMark | None:
+        """The set that serves; None when there is no table at all."""
+        return read_mark(self.layout.set_mark(self.asset)) or _mark_of_tables(self._folder())
+
+    def place(self, set_id: str) -> str:
+        """The asset whose tables hold this set: the family's own when it serves, or when none does."""
+        current = self.current()
+        return self.asset if current is None or current.set == set_id else f"{self.asset}@{set_id}"
+
+    def beside(self) -> list[str]:
+        """The sets that do not serve."""
+        folder = self._folder()
+        return sorted(path.name.partition("@")[2] for path in folder.parent.glob(f"{folder.name}@*"))
+
+    def claim(self, mark: SetMark) -> str:
+        """The asset to write this set to; of several who find no set there, the first one has the place."""
+        lock = FileLock(self.layout.claim_lock(self.asset))
+        lock.acquire()
+        try:
+            place = self.place(mark.set)
+            if read_mark(self.layout.set_mark(place)) is None:
+                _write(self.layout.set_mark(place), mark)
+            return place
+        finally:
+            lock.release()
+
+    def cut_over(self, mark: SetMark) -> None:
+        """Let a set that is whole serve, and keep the one before it, alone of all others."""
+        old = self.current() or SetMark(UNKNOWN)
+        _write(self.layout.set_mark(f"{self.asset}@{mark.set}"), replace(mark, previous=old.set))
+        shutil.rmtree(self._folder(old.set), ignore_errors=True)  # it serves: nothing there is of use
+        with replacing(self.layout.set_change(self.asset)) as scratch:
+            scratch.write_text(canonical_json({"new": mark.set, "old": old.set}), encoding="utf-8")
+        here, new = self._folder(), self._folder(mark.set)
+        if not exchange(here, new):
+            _rename(here, self._folder(old.set))
+            _rename(new, here)
+        self._finish(mark.set, old.set)
+
+    def is_torn(self) -> bool:
+        """True when somebody was killed while sets changed places."""
+        return self.layout.set_change(self.asset).exists()
+
+    def recover(self) -> None:
+        """Go on with a change that was begun, or forget one that was not."""
+        note = self.layout.set_change(self.asset)
+        if not note.exists():
+            return
+        said, current = json.loads(note.read_text(encoding="utf-8")), self.current()
+        if current is None or current.set == said["new"]:
+            self._finish(said["new"], said["old"])
+        else:
+            note.unlink()
+
+    def touched_at(self, set_id: str) -> float:
+        """When a table or the mark of a set that does not serve was written last."""
+        return self._folder(set_id).stat().st_mtime
+
+    def remove_all_but(self, kept: Collection[str]) -> list[str]:
+        """Remove the sets that neither serve nor are kept; gives which."""
+        gone = [each for each in self.beside() if each not in kept]
+        for each in gone:
+            shutil.rmtree(self._folder(each), ignore_errors=True)
+        return gone
+
+    def _finish(self, new: str, old: str) -> None:
+        here, freed, kept = self._folder(), self._folder(new), self._folder(old)
+        if not here.exists() and freed.exists():  # killed between two renames
+            _rename(freed, here)
+        if freed.exists() and not kept.exists():  # what it changed places with
+            _rename(freed, kept)
+        flush(here.parent)
+        self.remove_all_but({old} - {UNKNOWN})
+        self.layout.set_change(self.asset).unlink()
+
+    def _folder(self, set_id: str = "") -> Path:
+        return self.layout.asset_folder(f"{self.asset}@{set_id}" if set_id else self.asset)
+
+
+def read_mark(path: Path) -> SetMark | None:
+    """What a folder's mark says; None when there is none that can be understood."""
+    try:
+        return SetMark(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def set_of(path: Path) -> SetMark | None:
+    """The set that a table says it is of; None for a file that cannot be read."""
+    try:
+        said = pq.read_metadata(path).metadata or {}
+    except (pa.ArrowInvalid, OSError):
+        return None
+    name, model = (said.get(f"ingest.{key}".encode(), b"").decode() for key in ("set", "model_id"))
+    return SetMark(name or UNKNOWN, model)
+
+
+def _mark_of_tables(folder: Path) -> SetMark | None:
+    """For a folder without a mark: the set that all its tables agree on."""
+    found: SetMark | None = None
+    for path in _tables(folder):
+        mark = set_of(path)
+        if found is not None and mark is not None and mark.set != found.set:
+            return SetMark(UNKNOWN, "several models")
+        found = found or mark
+        if found is not None and found.set == UNKNOWN:
+            return found
+    return found
+
+
+def _tables(folder: Path) -> Iterator[Path]:
+    return folder.glob("*.parquet")
+
+
+def _write(path: Path, mark: SetMark) -> None:
+    with replacing(path) as scratch:
+        scratch.write_text(canonical_json(asdict(mark)), encoding="utf-8")
+
+
+def _rename(source: Path, target: Path) -> None:
+    source.replace(target)
+    flush(target.parent)

@@ -1,0 +1,190 @@
+"""Chunks: ours against Docling's HybridChunker per document, in one process and as the stage in two.
+
+Both sides give text, contextualized text, headings, pages, item references and tokens of every chunk. The
+naive way makes a HybridChunker for each document; the tokenizer is loaded once, which favours it.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ingest_assets.backends import ProcessBackend
+from ingest_assets.embedders.tokenizer_files import load_tokenizer
+from ingest_assets.model.chunking import settled
+from ingest_assets.model.errors import ItemError
+from ingest_assets.model.items import ItemContext, Plan, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.model.schemas import DOCTAGS
+from ingest_assets.runner import run_stage
+from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.doctags import DoctagsStage
+from ingest_assets.stages.quick_document import document_from
+from ingest_assets.stages.uncollected import uncollected
+from ingest_assets.stages.worker import StageWorker
+from ingest_assets.storage.footer import Footer
+from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.parquet import write_parquet
+from ingest_assets.storage.parts import Parts
+from ingest_tests.bench.comparing import compared
+from ingest_tests.bench.documents import documents_of
+from ingest_tests.bench.figures import Figure, Size
+from ingest_tests.bench.reading_speed import _item as document_item
+
+CORES = 2
+QUICK = 0.2
+KINDS = ("docx", "html", "md", "pdf", "pptx", "xlsx")
+_MADE = ("docx", "html", "md", "pdf")
+_BATCH = "bench"
+
+Chunk = tuple[str, str, list[str], list[int], list[str], int]
+Chunked = list[list[Chunk]]
+
+
+def measure(size: Size) -> list[Figure]:
+    """How many times as fast, and how many documents are cut or described differently."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    stage = ChunksStage()
+    with tempfile.TemporaryDirectory() as folder, _warm_workers() as backend:
+        paths = documents_of(_MADE if size.corpus is None else KINDS, size, Path(folder))
+        texts, items = _converted(paths, Path(folder), stage)
+        docling, ours = _docling(stage), _ours(stage)
+        documents = [_document(text) for text in texts]
+        wanted = [docling(document) for document in documents]
+
+        def staged() -> None:
+            _run(items, Path(folder), stage, backend)
+
+        staged()  # warms up the workers, as `wanted` did the tokenizer
+        alone = compared(
+            lambda: [docling(_document(text)) for text in texts],
+            lambda: [_from_json(text, ours) for text in texts],
+        )
+        given = compared(
+            lambda: [docling(document) for document in documents],
+            lambda: [ours(document) for document in documents],
+        )
+        both = compared(lambda: [docling(_document(text)) for text in texts], staged)
+        rows = [_rows(item, Path(folder), stage) for item in items]
+    return [
+        alone.figure("one process: ratio", ">=", 4),
+        given.figure("one process, document in memory: ratio", ">=", 4),
+        both.figure("two processes, JSON to staged rows: ratio", ">=", 7),
+        Figure("documents", len(texts), "docs"),
+        Figure("chunks", sum(map(len, wanted)), "chunks"),
+        Figure("documents with other chunks", _different(alone.ours, wanted), "docs", "=", 0),
+        Figure("documents with other chunks in tables", _different(rows, wanted), "docs", "=", 0),
+    ]
+
+
+def _docling(stage: ChunksStage) -> Callable[[Any], list[Chunk]]:
+    from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
+    from docling_core.transforms.chunker.tokenizer.huggingface import HuggingFaceTokenizer
+
+    tokenizer = load_tokenizer(stage.tokenizer)
+    counting = HuggingFaceTokenizer(tokenizer=tokenizer, max_tokens=stage.cut.max_tokens)
+
+    def chunks(document: Any) -> list[Chunk]:
+        chunker = HybridChunker(tokenizer=counting, repeat_table_header=False)
+        found = []
+        for chunk in chunker.chunk(document):
+            contextualized = chunker.contextualize(chunk)
+            tokens = counting.count_tokens(contextualized)
+            found.append(
+                _described(chunk.text, contextualized, chunk.meta.headings, chunk.meta.doc_items, tokens)
+            )
+        return found
+
+    return chunks
+
+
+def _ours(stage: ChunksStage) -> Callable[[Any], list[Chunk]]:
+    from ingest_assets.stages.chunking.cutting import Cutter
+
+    cutter = Cutter(load_tokenizer(stage.tokenizer), settled(stage.options, stage.cut.max_tokens))
+
+    def chunks(document: Any) -> list[Chunk]:
+        found = []
+        for piece in cutter.pieces(document)[0]:
+            contextualized = piece.contextualized
+            tokens = cutter.count(contextualized)
+            found.append(_described(piece.text, contextualized, piece.headings, piece.items, tokens))
+        return found
+
+    return chunks
+
+
+def _described(text: str, contextualized: str, headings: Any, items: Sequence[Any], tokens: int) -> Chunk:
+    pages = sorted({origin.page_no for item in items for origin in item.prov})
+    return text, contextualized, list(headings or ()), pages, [item.self_ref for item in items], tokens
+
+
+def _document(text: str) -> Any:
+    from docling_core.types.doc import DoclingDocument
+
+    return DoclingDocument.model_validate_json(text)
+
+
+def _converted(paths: Sequence[Path], home: Path, stage: ChunksStage) -> tuple[list[str], list[WorkItem]]:
+    """The documents that can be read and have text, as their JSON and as items of the stage."""
+    parts = []
+    for path in paths:
+        with contextlib.suppress(ItemError):
+            row = DoctagsStage().rows(document_item(path), ItemContext())
+            parts += [row] if row["chars"][0].as_py() else []
+    table = home / "doctags.parquet"
+    write_parquet(table, DOCTAGS, parts, Footer("1", "c", {}).as_metadata())
+    staged = Parts(Layout(home), stage.spec, _BATCH)
+    items = [
+        WorkItem(
+            part["doc_id"][0].as_py(),
+            "f",
+            input_paths=(str(table),),
+            output_paths=(str(staged.path(part["doc_id"][0].as_py())),),
+            meta={"row": number},
+            cost_hint=part["chars"][0].as_py(),
+        )
+        for number, part in enumerate(parts)
+    ]
+    return [part["document"][0].as_py() for part in parts], items
+
+
+def _run(items: Sequence[WorkItem], home: Path, stage: ChunksStage, backend: Any) -> None:
+    plan = Plan(stage.name, items, len(items))
+    outcome = run_stage(plan, StageWorker(stage, str(home), _BATCH), StageOptions(), backend=backend)
+    assert outcome.succeeded == len(items), outcome.errors
+
+
+def _from_json(text: str, ours: Callable[[Any], list[Chunk]]) -> list[Chunk]:
+    """As the stage does."""
+    with uncollected():
+        return ours(document_from(text))
+
+
+def _rows(item: WorkItem, home: Path, stage: ChunksStage) -> list[Chunk]:
+    names = ("text", "contextualized", "headings", "pages", "item_refs", "tokens")
+    rows = Parts(Layout(home), stage.spec, _BATCH).read(item.item_id).select(names).to_pylist()
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def _different(found: Chunked, wanted: Chunked) -> int:
+    """Documents of headings alone have no chunks in Docling; ours has, so that they can be found."""
+    return sum(mine != other for mine, other in zip(found, wanted, strict=True) if other)
+
+
+class _Warm(ProcessBackend):
+    """Kept open between runs, as workers are between items."""
+
+    def close(self, grace_s: float) -> None:
+        """Later, by the one who opened it."""
+
+
+@contextlib.contextmanager
+def _warm_workers() -> Iterator[ProcessBackend]:
+    backend = _Warm(CORES, ChunksStage.preload)
+    try:
+        yield backend
+    finally:
+        ProcessBackend.close(backend, 1.0)
