@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from ingest_tests.bench import (
     artifact_queue,
     chunk_speed,
+    document_runs,
     dying_workers,
     idle_coordinator,
     lexical_speed,
@@ -36,6 +37,7 @@ _MODULES = (
     chunk_speed,
     lexical_speed,
     vector_files,
+    document_runs,
     reruns,
 )
 
