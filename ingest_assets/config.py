@@ -83,6 +83,9 @@ class StagesSettings(Strict):
     )
     # Small documents first: one book must not hold up the vectors of all others.
     dense: StageOptions = StageOptions(policy="gpu", retries=1, schedule="sjf", max_queue=512)
+    # Only where embeddings.sparse.model names a model.
+    sparse: StageOptions = StageOptions(policy="gpu", retries=1, schedule="sjf", max_queue=512)
+    # A millisecond each: one thread counts them in plan order, some hundred chunks at a time.
     lexical: StageOptions = StageOptions(policy="io", workers=1)
 
     @model_validator(mode="after")
@@ -124,6 +127,7 @@ class PoolSettings(Strict):
     doctags: int = Field(1, ge=1, description="Steps that convert; each uses every core by itself.")
     chunks: int = Field(1, ge=1, description="Steps that judge or chunk; each uses every core by itself.")
     gpu: int = Field(1, ge=1, description="Steps that hold a model.")
+    lexical: int = Field(2, ge=1, description="Steps that count terms; each uses one core and no model.")
 
 
 class ExecutorSettings(Strict):

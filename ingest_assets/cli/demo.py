@@ -10,10 +10,10 @@ import polars as pl
 import typer
 
 from ingest_assets.cli import flags
+from ingest_assets.cli.corpus import refresh_corpus
 from ingest_assets.cli.ingest import print_result, progress_mode, result_object
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.runs import run_batches
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.samples import BROKEN_SAMPLE, REJECTED_SAMPLES, samples_folder
 
@@ -26,7 +26,8 @@ def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None
     here = open_home(home)
     here.watch_as("samples", samples_folder())
     scan = here.scan()
-    report = run_batches(here, list(GRAPH), {}, reason="demo", progress=progress_mode(as_json))
+    report = run_batches(here, list(here.graph), {}, reason="demo", progress=progress_mode(as_json))
+    refresh_corpus(here, report)
     result = result_object(here, scan, report)
     failed = [failure["doc_id"].split(":", 1)[1] for failure in result["failures"]]
     went_well = not result["problems"] and not report.broken

@@ -8,7 +8,6 @@ from ingest_assets.cli.interrupts import PRESSES
 from ingest_assets.cli.queue_state import Waiting, first_waiting, read_waiting, utc
 from ingest_assets.cli.runs import RunReport, StageTotals, run_batches
 from ingest_assets.defs.completeness import batch_states, is_batch_complete
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.intake.artifacts import Artifact
 from ingest_assets.intake.inbox import Filter
@@ -27,12 +26,13 @@ class Drain:
     tell: Callable[[str], None]
     waits: bool = False
     progress: str = "log"
-    report: RunReport = field(
-        default_factory=lambda: RunReport(stages={stage: StageTotals() for stage in GRAPH})
-    )
+    report: RunReport = field(default_factory=RunReport)
     _revisions: dict[str, int] = field(default_factory=dict)
     _left: dict[str, set[str]] = field(default_factory=dict)
     _told: tuple[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        self.report.stages = {stage: StageTotals() for stage in self.home.graph} | self.report.stages
 
     def run(self) -> RunReport:
         """Until there is nothing more to do or to wait for."""
@@ -54,7 +54,7 @@ class Drain:
         if ready:
             run_batches(
                 self.home,
-                list(GRAPH),
+                list(self.home.graph),
                 {},
                 reason="queue",
                 progress=self.progress,

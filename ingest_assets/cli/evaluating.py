@@ -1,6 +1,5 @@
 """`ingest eval`: how good is what comes out, measured against what should."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -10,6 +9,8 @@ import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import print_json, say, warn
+from ingest_assets.cli.report_files import require_place, write_report
+from ingest_assets.cli.retrieval import retrieval
 from ingest_assets.defs.home import open_home
 from ingest_assets.evaluation.matching import find_truth
 from ingest_assets.evaluation.parse import Measured, Sample, measure_all, sample_of
@@ -19,9 +20,9 @@ from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import EngineName, ParsingOptions
 from ingest_assets.parsing.engines import PageEngine, choose_engine
 from ingest_assets.parsing.libraries import library_versions
-from ingest_assets.storage.atomic import replacing
 
 app = typer.Typer(help="Quality reports: what comes out, measured against what should.")
+app.command()(retrieval)
 
 Documents = Annotated[Path, typer.Option("--documents", readable=False, help="Folder with documents.")]
 Truth = Annotated[
@@ -78,11 +79,11 @@ def parse(
         options = options.model_copy(update={"pdf": engine})
     chosen = choose_engine(options)
     samples = _samples(require_folder(documents), require_folder(truth))
-    _require_place(output)
+    require_place(output)
     measured = _measured(samples, options, chosen, is_quiet=as_json)
     report = _circumstances(documents, truth, options, chosen) | report_object(measured)
     if output is not None:
-        _write(output, report)
+        write_report(output, report)
     if as_json:
         print_json(report)
     else:
@@ -108,12 +109,6 @@ def _samples(documents: Path, truth: Path) -> list[Sample]:
             f"that of {name} would be {name}.md."
         )
     return samples
-
-
-def _require_place(output: Path | None) -> None:
-    """Found out before the documents are read, not after."""
-    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
-        raise ConfigError(f"{output}: cannot be written; give a file in a folder that is there.")
 
 
 def _measured(
@@ -149,11 +144,6 @@ def _circumstances(
         "threads": _threads(),
         "libraries": library_versions(),
     }
-
-
-def _write(output: Path, report: dict[str, Any]) -> None:
-    with replacing(output.absolute()) as scratch:
-        scratch.write_text(json.dumps(report, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 def _document_line(one: Measured) -> str:

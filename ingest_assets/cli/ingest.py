@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from ingest_assets.cli import flags
+from ingest_assets.cli.corpus import CORPUS_STATS, refresh_corpus
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.planning import chosen_stages, show_plan, take_in
 from ingest_assets.cli.queue_state import queue_line, queue_object
@@ -74,8 +75,10 @@ def run_command(last: Step, help_text: str) -> Any:
 
 def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool) -> int:
     """Scan, run, report; gives the exit code."""
+    stages = [stage for stage in stages if stage in home.graph]
     scan = take_in(home, folder, stages, StageRunConfig(**config))
     report = run_batches(home, stages, config, reason="cli", progress=progress_mode(as_json))
+    refresh_corpus(home, report)
     result = result_object(home, scan, report)
     if as_json:
         print_json(result)
@@ -149,5 +152,5 @@ def print_result(result: dict[str, Any]) -> None:
     for problem in result.get("problems", ()):
         warn(problem_line(problem))
     for batch, why in result["broken_batches"].items():
-        warn(f"batch {batch} is not complete: {why}")
+        warn(f"{batch}: {why}" if batch == CORPUS_STATS else f"batch {batch} is not complete: {why}")
     say(f"Tables: {result['home']}/data/<asset>/<batch>.parquet")

@@ -7,7 +7,6 @@ import typer
 
 from ingest_assets.cli import flags
 from ingest_assets.cli.output import print_json, say
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.intake.artifacts import Artifact
 from ingest_assets.intake.ledger import Document
@@ -64,8 +63,8 @@ def _no_document(artifact: Artifact) -> str:
 
 def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any]:
     """What is known of one document, as one object."""
-    tables = {stage: _rows(home, stage, document) for stage in GRAPH}
-    errors = {stage: _error(home, stage, document) for stage in GRAPH}
+    tables = {stage: _rows(home, stage, document) for stage in home.graph}
+    errors = {stage: _error(home, stage, document) for stage in home.graph}
     doctags = tables["doctags"].drop("doctags", "document", strict=False).to_dicts()
     judged = tables["admission"].drop("signature", strict=False).to_dicts()
     shown = tables["chunks"].head(chunks).to_dicts()

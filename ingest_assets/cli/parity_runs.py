@@ -12,7 +12,6 @@ from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.cli.summary import failures
 from ingest_assets.cli.variants import Variant, settings_of
 from ingest_assets.config import settings_to_json
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.instance import environment
 from ingest_assets.defs.resources.home import HomeResource
@@ -102,8 +101,10 @@ def _run(home: Home, variant: Variant, base: Layout | None, progress: str) -> Va
     shutil.copy2(_layout(home, _INTAKE).ledger, layout.ledger)
     resource = HomeResource(path=str(layout.home), settings=settings_to_json(settings_of(home, variant)))
     here = resource.open()
-    with _home_named_as_before(layout):
-        report = run_batches(here, list(GRAPH), {}, reason="validate", progress=progress, resource=resource)
+    with home_named_as_before(layout):
+        report = run_batches(
+            here, list(here.graph), {}, reason="validate", progress=progress, resource=resource
+        )
     try:
         return _result(here, variant, report, base)
     finally:
@@ -111,7 +112,7 @@ def _run(home: Home, variant: Variant, base: Layout | None, progress: str) -> Va
 
 
 def _result(here: Home, variant: Variant, report: RunReport, base: Layout | None) -> VariantResult:
-    assets = [here.serving(stage) for stage in GRAPH]
+    assets = [here.serving(stage) for stage in here.graph]
     failed = {failure["doc_id"] for failure in failures(here, report.errors)}
     status: Status = "base" if base is None else "equal"
     why = "; ".join(f"batch {batch}: {reason}" for batch, reason in report.broken.items())
@@ -137,7 +138,7 @@ def _done(here: Home, failed: int, *, is_complete: bool) -> int:
     """Documents that are through; of a run that stopped, those that have reached the last table."""
     if is_complete:
         return len(here.ledger.documents()) - failed
-    return len(here.tables(list(GRAPH)[-1]).records)
+    return len(here.tables(list(here.graph)[-1]).records)
 
 
 def _layout(home: Home, name: str) -> Layout:
@@ -145,7 +146,7 @@ def _layout(home: Home, name: str) -> Layout:
 
 
 @contextlib.contextmanager
-def _home_named_as_before(layout: Layout) -> Iterator[None]:
+def home_named_as_before(layout: Layout) -> Iterator[None]:
     """Opening a Dagster instance says in the environment which home it is; afterwards it says what it did."""
     before = {name: os.environ.get(name) for name in environment(layout)}
     try:

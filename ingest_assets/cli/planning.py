@@ -72,6 +72,7 @@ def plan_object(
     home: Home, folder: Path | None, stages: Sequence[str], config: StageRunConfig
 ) -> dict[str, Any]:
     """The plan as one object. What a run does to the ledger first is really done, to the copy of it."""
+    stages = [stage for stage in stages if stage in home.graph]
     known = home.ledger.batches()
     scan = take_in(home, folder, stages, config)
     now = time.time()

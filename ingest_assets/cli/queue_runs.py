@@ -9,12 +9,12 @@ import typer
 from pydantic import ValidationError
 
 from ingest_assets.cli import flags
+from ingest_assets.cli.corpus import refresh_corpus
 from ingest_assets.cli.draining import Drain
 from ingest_assets.cli.ingest import print_result, progress_mode, result_object
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.queue_state import queue_object
 from ingest_assets.defs.execution import refuse_early
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.model.errors import ConfigError
@@ -53,8 +53,9 @@ def run(
     _limit(home, workers, max_per_host, max_per_resolver)
     here = open_home(home, makes_no_ledger=True)  # without a ledger nothing is queued, and none is made
     _ = here.stages
-    refuse_early(here, list(GRAPH), StageRunConfig(**{}))
+    refuse_early(here, list(here.graph), StageRunConfig(**{}))
     report = Drain(here, warn, waits=drain, progress=progress_mode(as_json)).run()
+    refresh_corpus(here, report)
     result = {"queue": queue_object(here), **result_object(here, None, report)}
     if as_json:
         print_json(result)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ingest_assets.cli.corpus import refresh_corpus
 from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.defs.execution import refuse_early
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.inbox import FailedDocument, read_inbox
 from ingest_assets.defs.releasing import requeue
@@ -37,7 +37,7 @@ def retry(
 
     The folders are looked at first, for the file itself may have been mended.
     """
-    refuse_early(home, list(GRAPH), StageRunConfig(**config))
+    refuse_early(home, list(home.graph), StageRunConfig(**config))
     if not all(failure.is_in_queue for failure in failures):
         home.scan()
     requeue(home, failures)
@@ -45,7 +45,8 @@ def retry(
     for failure in failures:
         batches.setdefault(failure.batch, {})[failure.doc_id] = None
     wanted = {batch: list(batches[batch]) for batch in sorted(batches)}
-    report = run_batches(home, list(GRAPH), config, reason="retry", progress=progress, retry=wanted)
+    report = run_batches(home, list(home.graph), config, reason="retry", progress=progress, retry=wanted)
+    refresh_corpus(home, report)
     return _what_became(home, wanted, report), report
 
 

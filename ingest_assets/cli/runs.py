@@ -89,6 +89,7 @@ def run_batches(
     batches to run, complete or not and no others, each with the failed documents to try again. `only` are the
     batches to look at. A `report` of the same stages is added to.
     """
+    stages = [stage for stage in stages if stage in home.graph]
     report = report or RunReport(stages={stage: StageTotals() for stage in stages})
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()
@@ -130,6 +131,15 @@ def _settle_sets(home: Home, stages: Sequence[str]) -> None:
     """What a killed run left of a change of sets, and sets that were whole before."""
     for stage in families(home, stages):
         cut_over(home, stage, lambda _line: None)
+
+
+def run_job(home: Home, name: str, resource: HomeResource | None = None) -> str | None:
+    """Run a job that is of no batch; gives why it failed, if it did."""
+    with open_instance(home.layout, captures_output=False) as instance:
+        opened = resource or HomeResource(path=str(home.layout.home))
+        job = build_definitions(opened).resolve_job_def(name)
+        result = _run(job, instance=instance, run_config=_run_config(home, (), {}), tags=_CLI_TAGS)
+        return None if result.success else _why(result)
 
 
 def _had_company(instance: dg.DagsterInstance, batch: str, run_id: str) -> bool:

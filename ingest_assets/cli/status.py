@@ -19,7 +19,6 @@ from ingest_assets.cli.summary import (
     scan_object,
 )
 from ingest_assets.defs.completeness import batch_states
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.sets import buildings
 from ingest_assets.defs.verdicts import verdicts_in
@@ -89,7 +88,7 @@ def _still_in_tables(home: Home, known: Sequence[Document]) -> int:
 
 
 def _held(home: Home, batch: str) -> set[str]:
-    places = {place for stage in GRAPH for place in (home.asset(stage), home.serving(stage))}
+    places = {place for stage in home.graph for place in (home.asset(stage), home.serving(stage))}
     footers = (read_footer(home.layout.table(place, batch)) for place in places)
     return {doc for footer in footers if footer is not None for doc in (*footer.items, *footer.failures)}
 
@@ -104,16 +103,16 @@ def _problems(home: Home, found: ScanReport) -> list[dict[str, Any]]:
 def checkpoints(home: Home) -> list[dict[str, Any]]:
     """Each document's stages, when each finished, how many attempts it took, and the last error."""
     attempts = _attempts(home)
-    tables = {stage: home.tables(stage, in_the_making=True) for stage in GRAPH}
+    tables = {stage: home.tables(stage, in_the_making=True) for stage in home.graph}
     done = {stage: table.records for stage, table in tables.items()}
     failed = {stage: table.failures for stage, table in tables.items()}
     return [_checkpoint(d, attempts, done, failed) for d in home.ledger.documents() if not d.is_deleted()]
 
 
 def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> dict[str, Any]:
-    reached = [stage for stage in GRAPH if document.doc_id in done[stage]]
-    errors = [failed[stage][document.doc_id].error for stage in GRAPH if document.doc_id in failed[stage]]
-    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in GRAPH}
+    reached = [stage for stage in done if document.doc_id in done[stage]]
+    errors = [failed[stage][document.doc_id].error for stage in failed if document.doc_id in failed[stage]]
+    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in done}
     return {
         "doc_id": document.doc_id,
         "batch": document.batch,
@@ -126,7 +125,7 @@ def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> di
 
 def _attempts(home: Home) -> dict[tuple[str, str], dict[str, Any]]:
     seen: dict[tuple[str, str], dict[str, Any]] = {}
-    for stage in GRAPH:
+    for stage in home.graph:
         for row in read_manifest(home.layout.manifest(stage)):
             if row.status == "cancelled":
                 continue

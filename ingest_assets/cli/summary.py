@@ -5,7 +5,6 @@ from typing import Any
 
 import polars as pl
 
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.inbox import read_inbox
 from ingest_assets.defs.verdicts import verdicts_in
@@ -28,6 +27,7 @@ def corpus_numbers(home: Home) -> dict[str, int]:
         "rejected": verdicts.rejected,
         "chunks": _rows(home.tables("chunks")),
         "vectors": _rows(home.tables("dense")),
+        **({"sparse": _rows(home.tables("sparse"))} if "sparse" in home.graph else {}),
         "lexical": _rows(home.tables("lexical")),
     }
 
@@ -85,4 +85,4 @@ def problem_line(problem: dict[str, Any]) -> str:
 
 def table_folders(home: Home) -> dict[str, str]:
     """Where each asset's Parquet files are."""
-    return {home.serving(stage): str(home.layout.asset_folder(home.serving(stage))) for stage in GRAPH}
+    return {home.serving(stage): str(home.layout.asset_folder(home.serving(stage))) for stage in home.graph}

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from ingest_assets.backends import Kind, kind_of, workers_for
 from ingest_assets.backends.ray_cluster import import_ray
 from ingest_assets.config import Settings
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.embedders.local import has_cuda
 from ingest_assets.model.errors import ConfigError
@@ -19,7 +18,7 @@ _WORKERS = (1, 2, 4)
 _WORKERS_ON_RAY = (1, 2)
 _MOST_WORKERS = 256
 # A failure is a result to compare, and one of the samples fails on purpose.
-_NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
+NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +59,18 @@ def has_ray() -> bool:
 def settings_of(home: Home, variant: Variant) -> Settings:
     """The home's settings with every stage run this way; sources are left out, the documents are given.
 
-    Folders are as this home finds them: the variant's home is elsewhere.
+    Folders are as this home finds them: the variant's home is elsewhere. Nothing is remembered: vectors that
+    one variant has made would stand for those of the next, and prove nothing.
     """
-    settings = home.settings
-    stages = {stage: _options_of(home.options(stage), variant) for stage in GRAPH}
+    settings = home.settings_elsewhere()
+    families = settings.embeddings
+    forgetful = families.cache.model_copy(update={"enabled": False})
+    stages = {stage: _options_of(home.options(stage), variant) for stage in home.graph}
     features = {"parallel": True, "require_parity": False}
     return settings.model_copy(
         update={
-            "sources": {},
             "stages": settings.stages.model_copy(update=stages),
-            "embeddings": settings.embeddings.model_copy(update={"dense": home.dense}),
-            "parsing": home.parsing,
+            "embeddings": families.model_copy(update={"cache": forgetful}),
             "features": settings.features.model_copy(update=features),
         }
     )
@@ -89,11 +89,11 @@ def _options_of(options: StageOptions, variant: Variant) -> StageOptions:
     }
     execution = options.execution.model_copy(update=where)
     changes = {"workers": variant.workers, "execution": execution}
-    return options.model_copy(update=changes | _NO_BUDGET)
+    return options.model_copy(update=changes | NO_BUDGET)
 
 
 def _keeps_gpu_on_threads(home: Home) -> bool:
-    return any(home.options(stage).policy == "gpu" for stage in GRAPH) and has_cuda()
+    return any(home.options(stage).policy == "gpu" for stage in home.graph) and has_cuda()
 
 
 def _usual_numbers(home: Home, kind: Kind) -> Sequence[int]:
@@ -107,7 +107,7 @@ def _own_number(home: Home, *, on_ray: bool) -> int:
     """The most workers of a stage that computes; threads that wait for a disk or a model are no measure."""
     if not home.settings.features.parallel or (on_ray and not has_ray()):
         return 1
-    options = [home.options(stage) for stage in GRAPH]
+    options = [home.options(stage) for stage in home.graph]
     computing = [each for each in options if each.policy == "cpu" and (kind_of(each) == "ray") == on_ray]
     return max((workers_for(each)[0] for each in computing), default=1)
 

@@ -6,7 +6,6 @@ An item is done by the same predicate that resume and the checks use (`model.ite
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.model.errors import TableMissing
 from ingest_assets.model.identity import canonical_json, sha256_text
@@ -32,19 +31,19 @@ class StageState:
 
 
 def batch_states(
-    home: Home, batch: str, stages: Sequence[str] = tuple(GRAPH), *, due_at: float | None = None
+    home: Home, batch: str, stages: Sequence[str] | None = None, *, due_at: float | None = None
 ) -> list[StageState]:
     """The state of each stage; what a stage above will run counts as to be run below it too.
 
     What is still to be acquired is to be run; with `due_at`, only what can be tried by then.
     """
     states: dict[str, StageState] = {}
-    for stage, node in GRAPH.items():
+    for stage, node in home.graph.items():
         pending = {item for above in node.reads for item in states[above].run}
         if not node.reads:
             pending = set(home.awaited(batch, due_at))
         states[stage] = _state(home, stage, batch, pending)
-    return [state for stage, state in states.items() if stage in stages]
+    return [state for stage, state in states.items() if stages is None or stage in stages]
 
 
 def has_work(home: Home, batch: str, revision: int, now: float) -> bool:
@@ -81,7 +80,7 @@ def _remember(home: Home, batch: str, mark: str | None) -> None:
 
 def _mark(home: Home, batch: str, revision: int) -> str | None:
     facts: list[object] = [revision, home.configuration_hash]
-    for stage in GRAPH:
+    for stage in home.graph:
         try:
             status = home.layout.table(home.asset(stage), batch).stat()
         except FileNotFoundError:

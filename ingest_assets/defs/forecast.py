@@ -124,7 +124,7 @@ class _Run:
     def through(self, stages: Sequence[str]) -> tuple[tuple[StageForecast, ...], str]:
         """What each stage would do, and what would stop the run."""
         found: list[StageForecast] = []
-        for stage in (each for each in GRAPH if each in stages):
+        for stage in (each for each in self._home.graph if each in stages):
             try:
                 candidates = list(self._candidates(stage))
             except TableMissing as missing:

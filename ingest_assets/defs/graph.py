@@ -12,13 +12,23 @@ import dagster as dg
 from ingest_assets.config import Settings
 from ingest_assets.defs.budget import chunks_stage
 from ingest_assets.embedders.registry import resolve_dense
-from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
+from ingest_assets.model.schemas import (
+    ADMISSION,
+    CHUNKS,
+    DOCTAGS,
+    DOCUMENTS,
+    LEXICAL,
+    SPARSE,
+    TableSpec,
+    dense_spec,
+)
 from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.stages.admission import AdmissionStage
 from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage
 from ingest_assets.stages.lexical import LexicalStage
+from ingest_assets.stages.sparse import SparseStage
 from ingest_assets.stages.stage import Stage
 
 # What people run by name, in this order; each step is a job of its own.
@@ -34,7 +44,8 @@ class Node:
 
     `reads` are the stages whose tables it reads; one that reads none works on the ledger's files. `table` is
     known before the settings are, so vectors have the packaged model's dimension there. One that `weighs`
-    documents against those of other batches is given how they stand, too, by the ledger's claims.
+    documents against those of other batches is given how they stand, too, by the ledger's claims. What the
+    settings do not want is no part of a home's graph.
     """
 
     step: Step
@@ -42,6 +53,7 @@ class Node:
     table: TableSpec
     recipe: Callable[[Settings], Stage]
     weighs: bool = False
+    is_wanted: Callable[[Settings], bool] = lambda settings: True
 
     @property
     def asset_key(self) -> dg.AssetKey:
@@ -82,10 +94,25 @@ GRAPH: dict[str, Node] = {
         dense_spec(_PACKAGED_DIM),
         lambda settings: DenseStage(resolve_dense(settings.embeddings.dense), settings.embeddings.cache),
     ),
+    "sparse": Node(
+        "embeddings",
+        ("chunks",),
+        SPARSE,
+        lambda settings: SparseStage(settings.embeddings.sparse),
+        is_wanted=lambda settings: settings.embeddings.sparse.model != "",
+    ),
     "lexical": Node(
-        "embeddings", ("chunks",), LEXICAL, lambda settings: LexicalStage(settings.embeddings.lexical)
+        "embeddings",
+        ("chunks", "admission"),
+        LEXICAL,
+        lambda settings: LexicalStage(settings.embeddings.lexical),
     ),
 }
+
+
+def graph_of(settings: Settings) -> dict[str, Node]:
+    """The stages that these settings ask for, in the order they run."""
+    return {stage: node for stage, node in GRAPH.items() if node.is_wanted(settings)}
 
 
 def stages_of(*steps: Step) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingest_assets.config import Settings, home_folder, read_settings
-from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.graph import GRAPH, Node, graph_of
 from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
 from ingest_assets.embedders.models import PACKAGED
 from ingest_assets.intake.claims import Claims
@@ -74,7 +74,12 @@ class Home:
     def _recipes(self) -> dict[str, Stage]:
         """Refuses settings that contradict each other."""
         found = self._with_models_found()
-        return {stage: node.recipe(found) for stage, node in GRAPH.items()}
+        return {stage: node.recipe(found) for stage, node in self.graph.items()}
+
+    @functools.cached_property
+    def graph(self) -> dict[str, Node]:
+        """The stages that this home's settings ask for, in the order they run."""
+        return graph_of(self.settings)
 
     @functools.cached_property
     def configuration_hash(self) -> str:
@@ -120,6 +125,13 @@ class Home:
         return str(folder) if given and folder.is_dir() else given
 
     @property
+    def sparse_model(self) -> str:
+        """The same for the sparse family; what is no folder there is a name."""
+        model = self.settings.embeddings.sparse.model
+        folder = self.layout.home / Path(model).expanduser()
+        return str(folder) if model and folder.is_dir() else model
+
+    @property
     def parsing(self) -> ParsingOptions:
         """How documents are read; Docling's models, too, may be given relative to the home."""
         given = self.settings.parsing.artifacts_path
@@ -130,8 +142,9 @@ class Home:
         """The settings, with the models' folders as every worker finds them."""
         families = self.settings.embeddings
         cache = families.cache.model_copy(update={"path": str(self.layout.vector_cache(families.cache.path))})
+        sparse = families.sparse.model_copy(update={"model": self.sparse_model})
         found = {
-            "embeddings": families.model_copy(update={"dense": self.dense, "cache": cache}),
+            "embeddings": families.model_copy(update={"dense": self.dense, "sparse": sparse, "cache": cache}),
             "parsing": self.parsing,
             "chunks": self.settings.chunks.model_copy(update={"tokenizer": self.tokenizer}),
         }
@@ -143,9 +156,15 @@ class Home:
         execution = self.settings.execution.changed_by(options.execution)
         return options.model_copy(update={"execution": execution})
 
+    def settings_elsewhere(self) -> Settings:
+        """For a home in another place: folders are as this home finds them, and its sources are left out."""
+        return self._with_models_found().model_copy(update={"sources": {}})
+
     def asset(self, stage: str) -> str:
         """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
-        return self._placed(stage, self._recipes[stage]).spec.asset
+        if not GRAPH[stage].has_sets:
+            return self.serving(stage)
+        return self.family(stage).place(self.set_mark(stage).set)
 
     def serving(self, stage: str) -> str:
         """The asset that readers see, and Dagster's name for what the stage makes."""

@@ -80,9 +80,9 @@ class Wanted:
 
 def read_inbox(home: Home) -> list[FailedDocument]:
     """Every failure of a document that is still there, stage after stage."""
-    found = {stage: list(_of_tables(home, stage)) for stage in GRAPH}
+    found = {stage: list(_of_tables(home, stage)) for stage in home.graph}
     found[ACQUIRING] += _of_the_queue(home)
-    return [failure for stage in GRAPH for failure in found[stage]]
+    return [failure for stage in home.graph for failure in found[stage]]
 
 
 def _of_tables(home: Home, stage: str) -> Iterator[FailedDocument]:

@@ -1,10 +1,11 @@
 """Micro-batches: texts of several documents, embedded together by length."""
 
+import copy
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -172,15 +173,31 @@ def _settle(piece: _Piece[Text], result: np.ndarray | Counted | BaseException) -
         call.first_failure = min(call.first_failure, piece.index)
 
 
+def vectors_made(error: ItemError) -> Mapping[int, np.ndarray]:
+    """What was made of a call that failed, by the places of its texts: it is paid for, and as good as any."""
+    made: Mapping[int, np.ndarray] = getattr(error, "_vectors_made", {})
+    return made
+
+
 def _rows(call: _Call[Text]) -> np.ndarray:
     """In the caller's thread, where its counters are."""
-    rows = []
+    made: dict[int, np.ndarray] = {}
     for index, result in enumerate(call.results):
-        if isinstance(result, ItemError):
-            result.detail["index"] = index
-        if isinstance(result, BaseException):
-            raise result
         if isinstance(result, Counted):
             count_all(result.counts)
-        rows.append(result.vector if isinstance(result, Counted) else np.asarray(result))
-    return np.stack(rows).astype(np.float32, copy=False)
+            made[index] = result.vector
+        elif isinstance(result, np.ndarray):
+            made[index] = result
+    if call.first_failure < len(call.results):
+        raise _failure(call.results[call.first_failure], call.first_failure, made)
+    return np.stack([made[index] for index in range(len(call.results))]).astype(np.float32, copy=False)
+
+
+def _failure(error: Any, index: int, made: Mapping[int, np.ndarray]) -> BaseException:
+    """The caller's own: when a micro-batch fails as a whole, several callers have the same error."""
+    if not isinstance(error, ItemError):
+        return error
+    own = copy.copy(error)
+    own.detail["index"] = index
+    own._vectors_made = made  # type: ignore[attr-defined]  # no part of the record
+    return own

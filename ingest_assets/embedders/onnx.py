@@ -88,7 +88,7 @@ class OnnxEmbedder:
         self._session: Any = open_session(file, threads=1)
         self._usage, self._pad_id = usage, recipe.pad_id
         self._encoder = Encoder(read_tokenizer(recipe), recipe, usage)
-        has_free_batches = not is_int8 and self._is_batch_invariant(usage.max_tokens)
+        has_free_batches = not is_int8 and self._is_batch_invariant(usage.max_tokens, recipe.words)
         self._batcher: Batcher[list[int]] = Batcher(
             self._run,
             lambda batch: [len(ids) for ids in batch],
@@ -112,12 +112,11 @@ class OnnxEmbedder:
         hidden = infer(self._session, *padded(batch, self._pad_id))
         return pool_batch(hidden, [len(ids) for ids in batch], self._usage.pooling, self._usage.dim)
 
-    def _is_batch_invariant(self, max_tokens: int) -> bool:
+    def _is_batch_invariant(self, max_tokens: int, words: int) -> bool:
         """Tried on this very processor: where padding or neighbours change a bit, texts go one by one."""
-        probes = [[5 + i % 90 for i in range(n)] for n in (3, 7, 18, 33, 64) if n <= max_tokens]
+        lengths = [min(length, max_tokens) for length in (3, 7, 18, 33, 64)]
+        probes = [[5 + index % min(words - 5, 90) for index in range(length)] for length in lengths]
         alone = [self._run([ids])[0] for ids in probes]
         together = [*self._run(probes[:2]), *self._run(probes[2:])]
-        crowd = self._run(probes)
-        return all(
-            a.tobytes() == b.tobytes() == c.tobytes() for a, b, c in zip(alone, together, crowd, strict=True)
-        )
+        three = zip(alone, together, self._run(probes), strict=True)
+        return all(one.tobytes() == two.tobytes() == all_.tobytes() for one, two, all_ in three)

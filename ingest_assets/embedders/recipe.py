@@ -56,6 +56,10 @@ class Recipe:
         return f"{self.name}@{self.content_hash[:12]}"
 
     @property
+    def words(self) -> int:
+        return int(self.config.get("vocab_size") or 6)
+
+    @property
     def pad_id(self) -> int:
         return int(self.config.get("pad_token_id") or 0)
 

@@ -245,6 +245,25 @@ def dense_spec(dim: int) -> TableSpec:
     )
 
 
+SPARSE = TableSpec(
+    asset="embeddings/sparse",
+    key=("chunk_id",),
+    rows_per_group=4096,
+    schema=pa.schema(
+        [
+            *_OF_A_CHUNK,
+            pa.field("indices", pa.list_(pa.field("element", pa.uint32(), nullable=False)), nullable=False),
+            pa.field("values", pa.list_(pa.field("element", pa.float32(), nullable=False)), nullable=False),
+        ]
+    ),
+    descriptions={
+        **_OF_A_CHUNK_MEAN,
+        "indices": "Vocabulary entries of the model that have a weight, ascending",
+        "values": "The weight of each",
+    },
+    byte_stream_split=("values.list.element",),
+)
+
 LEXICAL = TableSpec(
     asset="embeddings/lexical",
     key=("chunk_id",),
@@ -255,6 +274,7 @@ LEXICAL = TableSpec(
             pa.field("terms", _STRINGS, nullable=False),
             pa.field("counts", pa.list_(pa.field("element", pa.uint16(), nullable=False)), nullable=False),
             pa.field("length", pa.int32(), nullable=False),
+            _text("language", nullable=True),
         ]
     ),
     descriptions={
@@ -262,6 +282,27 @@ LEXICAL = TableSpec(
         "terms": "Distinct terms in code-point order",
         "counts": "How often each term occurs",
         "length": "All term occurrences together",
+        "language": "Whose stems or stop words made the terms; none where words are terms as they are",
     },
-    dictionary=("doc_id", "terms.list.element"),
+    dictionary=("doc_id", "terms.list.element", "language"),
+)
+
+
+LEXICAL_STATS = TableSpec(
+    asset="lexical_stats",
+    key=("term",),
+    rows_per_group=65_536,
+    schema=pa.schema(
+        [
+            _text("term"),
+            pa.field("document_frequency", pa.uint32(), nullable=False),
+            pa.field("total_count", pa.uint64(), nullable=False),
+        ]
+    ),
+    descriptions={
+        "term": "The term; in code-point order",
+        "document_frequency": "Chunks that hold it",
+        "total_count": "Its occurrences in all of them",
+    },
+    dictionary=(),
 )

@@ -12,6 +12,11 @@ REJECTED_SAMPLES = {"members-sign-in.html": "login_page", "winter-guide-reprint.
 """Those that can be read and that admission rejects, and why."""
 
 
+def labelled_folder() -> Path:
+    """The labelled set that ships with the product: its documents, its queries and what they should find."""
+    return Path(__file__).parent / "labelled"
+
+
 def samples_folder() -> Path:
     """The folder that holds the sample documents, inside the installed package."""
     return Path(__file__).parent / "documents"

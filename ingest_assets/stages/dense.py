@@ -1,6 +1,7 @@
 """Chunks become dense vectors. An item is a document; its rows are its chunks' vectors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from ingest_assets.embedders.batching import vectors_made
 from ingest_assets.embedders.counting import counting
 from ingest_assets.embedders.registry import describe_dense, open_dense
 from ingest_assets.embedders.vector_cache import VectorCache, open_cache
@@ -18,10 +20,13 @@ from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import TableSpec, dense_spec
 from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
 from ingest_assets.stages.stage import PRELOAD, Candidate
-from ingest_assets.stages.vectors import require_vectors
+from ingest_assets.stages.vectors import is_direction, require_vectors
 from ingest_assets.storage.tables import Table
 
 _MIB = 1024 * 1024
+_TEXTS_AT_ONCE = 512
+
+Keep = Callable[[Sequence[str], np.ndarray], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +98,48 @@ class DenseStage:
         if cache:
             context.count("cache_hits", len(texts) - len(missing))
             context.count("cache_misses", len(missing))
-        made = self._embed(list(missing), [chunks["chunk_id"][i].as_py() for i in missing.values()], context)
-        if cache and missing:
-            cache.put(space, list(missing), made)
-        by_text = dict(zip(missing, made, strict=True))
+        by_text: dict[str, np.ndarray] = {}
+        keep = functools.partial(cache.put, space) if cache else _keep_nothing
+        for group in _groups(list(missing)):
+            chunk_ids = [chunks["chunk_id"][missing[text]].as_py() for text in group]
+            made = self._embed(group, chunk_ids, keep, context)
+            by_text.update(zip(group, made, strict=True))
         return np.stack([by_text[text] if k is None else k for text, k in zip(texts, known, strict=True)])
 
-    def _embed(self, texts: list[str], chunk_ids: Sequence[str], context: ItemContext) -> np.ndarray:
-        if not texts:
-            return np.empty((0, self.facts.dim), dtype=np.float32)
+    def _embed(
+        self, texts: list[str], chunk_ids: Sequence[str], keep: Keep, context: ItemContext
+    ) -> np.ndarray:
+        """Vectors are kept also of a document that fails: they may have been paid for."""
+        dim = self.facts.dim
         try:
             with counting() as counts:
-                vectors = open_dense(self.options).embed(texts, "passage")
+                given = open_dense(self.options).embed(texts, "passage")
         except ItemError as error:
+            made = {place: row for place, row in vectors_made(error).items() if is_direction(row, dim)}
+            if made:
+                keep([texts[place] for place in made], np.stack(list(made.values())))
             raise _of_chunk(error, chunk_ids) from error
-        for name, number in counts.items():
-            context.count(name, number)
-        return require_vectors(vectors, self.facts.dim, chunk_ids)
+        finally:
+            for name, number in counts.items():
+                context.count(name, number)
+        vectors = require_vectors(given, dim, chunk_ids)
+        keep(texts, vectors)
+        return vectors
 
     def _cache(self) -> VectorCache | None:
         if not self.cache.enabled or not self.cache.path:
             return None
         return open_cache(Path(self.cache.path), self.cache.max_mebibytes * _MIB)
+
+
+def _keep_nothing(_texts: Sequence[str], _vectors: np.ndarray) -> None:
+    """There is no cache."""
+
+
+def _groups(texts: list[str]) -> Iterator[list[str]]:
+    """Parts of a long document, so that one which fails near its end has paid for most of it already."""
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        yield texts[start : start + _TEXTS_AT_ONCE]
 
 
 def _space(facts: DenseFacts) -> str:

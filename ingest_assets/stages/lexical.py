@@ -1,18 +1,32 @@
 """Chunks become term counts. An item is a document; its rows are its chunks' terms."""
 
+import functools
+import threading
+import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ingest_assets.embedders.lexical import term_counts
+from ingest_assets.embedders.languages import STEMMED
+from ingest_assets.embedders.lexical import count_terms
+from ingest_assets.embedders.terms import Analysis, analysis_for, uses_language
 from ingest_assets.model.embedding import LexicalOptions
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.identity import canonical_json, installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import LEXICAL, TableSpec
-from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
+from ingest_assets.stages.chunked import IDENTITY, chunked_documents, require_rows_of
 from ingest_assets.stages.stage import Candidate
+from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.tables import Table
+
+_TEXT, _LANGUAGE = "contextualized", "language"
+# Counting is several times faster by the hundred than by the one, and most documents have a few chunks.
+ROWS_AT_ONCE = 512
+_counting = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,30 +34,87 @@ class LexicalStage:
     """Term counts per chunk; BM25 is computed when asked, never frozen into rows."""
 
     name: ClassVar[str] = "lexical"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     spec: ClassVar[TableSpec] = LEXICAL
     preload: ClassVar[tuple[str, ...]] = ()
 
     options: LexicalOptions = LexicalOptions()
 
+    def __post_init__(self) -> None:
+        language = self.options.language
+        if uses_language(self.options) and language != "auto" and language not in STEMMED:
+            raise ConfigError(
+                f"embeddings.lexical.language: there are no stems and stop words for {language!r}; known are "
+                f"{', '.join(STEMMED)}, or auto."
+            )
+
     def config(self) -> Mapping[str, Any]:
-        return self.options.model_dump(mode="json")
+        given = self.options.model_dump(mode="json")
+        return given if uses_language(self.options) else {**given, _LANGUAGE: ""}
 
     def libraries(self) -> Mapping[str, str]:
-        return {}
+        """Also Python's Unicode tables: they say what reads alike."""
+        used = {"pystemmer": self.options.stemming, "bm25s": self.options.stop_words}
+        packages = installed_versions("regex", *(name for name, is_used in used.items() if is_used))
+        return {**packages, "unicode": unicodedata.unidata_version}
 
     def footer(self) -> Mapping[str, str]:
-        return {"family": "lexical", "provider": "local"}
+        """Also the options: a search must treat its query as the rows were treated."""
+        return {"family": "lexical", "provider": "local", "options": canonical_json(self.config())}
 
-    def candidates(self, chunks: Table) -> Iterator[Candidate]:
-        return chunked_documents(chunks)
+    def candidates(self, chunks: Table, admission: Table) -> Iterator[Candidate]:
+        """With `language = "auto"` a document's language is part of why its rows are current."""
+        if not (uses_language(self.options) and self.options.language == "auto"):
+            return chunked_documents(chunks)
+        rows = admission.scan().select("doc_id", _LANGUAGE).collect()
+        languages = dict(zip(rows["doc_id"], rows[_LANGUAGE], strict=True))
+        return (_in_language(each, languages.get(each.item_id, "")) for each in chunked_documents(chunks))
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
-        """Count one document's terms, chunk by chunk."""
-        chunks = read_chunks(item)
-        counted = [
-            term_counts(text, self.options.min_term_chars) for text in chunks["contextualized"].to_pylist()
-        ]
-        identity = chunks.select(IDENTITY).to_pylist()
-        rows = [row | counts for row, counts in zip(identity, counted, strict=True)]
-        return pa.Table.from_pylist(rows, schema=self.spec.schema)
+        """One document's term counts, chunk by chunk."""
+        analysis = analysis_for(self.options, item.meta.get(_LANGUAGE, ""))
+        rows = _counted(Path(item.input_paths[0]), item.meta["row"], item.meta["rows"], analysis)
+        require_rows_of(item, rows)
+        language = pa.array([analysis.language or None] * rows.num_rows, pa.string())
+        return rows.append_column(_LANGUAGE, language).cast(self.spec.schema)
+
+
+def _in_language(candidate: Candidate, language: str) -> Candidate:
+    meta = {**candidate.meta, _LANGUAGE: language}
+    return replace(candidate, upstream=f"{candidate.upstream} {language}", meta=meta)
+
+
+def _counted(path: Path, start: int, rows: int, analysis: Analysis) -> pa.Table:
+    """Rows of the chunks' table, counted with their neighbours, which will be asked for next."""
+    try:
+        return _from_blocks(path, start, rows, analysis)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return _read_and_count(path, start, rows, analysis)  # one bad text costs no neighbour: each alone
+
+
+def _from_blocks(path: Path, start: int, rows: int, analysis: Analysis) -> pa.Table:
+    status = path.stat()
+    signature = (status.st_ino, status.st_size, status.st_mtime_ns)
+    found = []
+    for first in range(start - start % ROWS_AT_ONCE, start + rows, ROWS_AT_ONCE):
+        with _counting:  # whoever asks for the same rows waits for them instead of counting them too
+            block = _block(path, signature, first, analysis)
+        begin = max(start - first, 0)
+        found.append(block.slice(begin, start + rows - first - begin))
+    return pa.concat_tables(found)
+
+
+@functools.lru_cache(maxsize=4)
+def _block(path: Path, signature: tuple[int, ...], first: int, analysis: Analysis) -> pa.Table:
+    return _read_and_count(path, first, ROWS_AT_ONCE, analysis)
+
+
+def _read_and_count(path: Path, start: int, rows: int, analysis: Analysis) -> pa.Table:
+    reader = RowReader(path, [*IDENTITY, _TEXT])
+    try:
+        chunks = reader.read(start, rows)
+    finally:
+        reader.close()
+    counted = count_terms(chunks[_TEXT].combine_chunks(), analysis)
+    columns = {"terms": counted.terms, "counts": counted.counts, "length": counted.length}
+    return pa.table({**{name: chunks[name] for name in IDENTITY}, **columns})

@@ -25,6 +25,13 @@ def require_vectors(given: Any, dim: int, chunk_ids: Sequence[str]) -> np.ndarra
     return vectors
 
 
+def is_direction(vector: np.ndarray, dim: int) -> bool:
+    """True for a vector that may be stored."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = np.linalg.norm(vector.astype(np.float32))
+    return vector.shape == (dim,) and bool(np.isfinite(norm) and norm > 0)
+
+
 def _require_count(given: Any, chunk_ids: Sequence[str]) -> None:
     number = len(given) if hasattr(given, "__len__") else 0
     if number != len(chunk_ids):

@@ -76,6 +76,14 @@ class Layout:
         """A home of its own, with data and state, for one run that is compared with others."""
         return self.parity_runs / name
 
+    def evaluation_home(self, name: str) -> Path:
+        """A home of its own, with data and state, for a labelled set."""
+        return self.state / "evaluation" / name
+
+    @property
+    def evaluation_lock(self) -> Path:
+        return self.state / "evaluation.lock"
+
     def asset_folder(self, asset: str) -> Path:
         return self.data / asset
 

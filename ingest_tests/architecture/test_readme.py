@@ -11,6 +11,7 @@ import pytest
 from ingest_assets.cli.main import app
 from ingest_assets.config import read_settings
 from ingest_assets.defs.graph import GRAPH
+from ingest_assets.model.schemas import LEXICAL_STATS
 from ingest_tests.architecture.test_project import PROJECT
 from ingest_tests.conftest import Command, clean_environment, write_notes
 
@@ -92,7 +93,9 @@ def test_every_path_in_the_layout_exists():
     assert all((PROJECT / path).is_file() for path in re.findall(r"\]\((?!http)(.*?)\)", README))
 
 
-@pytest.mark.parametrize("spec", [node.table for node in GRAPH.values()], ids=lambda spec: spec.asset)
+@pytest.mark.parametrize(
+    "spec", [*(node.table for node in GRAPH.values()), LEXICAL_STATS], ids=lambda spec: spec.asset
+)
 def test_the_columns_listed_are_those_of_the_tables(spec):
     """The column names are a contract."""
     row = next(line for line in README.splitlines() if line.startswith(f"| `{spec.asset}`"))

@@ -7,6 +7,7 @@ from ingest_tests.bench import (
     chunk_speed,
     dying_workers,
     idle_coordinator,
+    lexical_speed,
     queue_import,
     reading_speed,
     schedule_order,
@@ -31,6 +32,7 @@ _MODULES = (
     text_claims,
     reading_speed,
     chunk_speed,
+    lexical_speed,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {

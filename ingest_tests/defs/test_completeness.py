@@ -129,7 +129,7 @@ def test_a_failed_embedding_is_data_and_not_a_failed_run(home: Home, watched: Pa
     """One bad document never costs its neighbours, in any stage."""
     home.scan()
     run_batches(home, stages_between("documents", "chunks"), {}, reason="test")
-    monkeypatch.setattr("ingest_assets.stages.lexical.term_counts", _failing_for("oxalic"))
+    monkeypatch.setattr("ingest_assets.stages.lexical.count_terms", _failing_for("oxalic"))
 
     report = run_batches(home, ["lexical"], {}, reason="test")
 
@@ -145,12 +145,12 @@ def test_a_failed_embedding_is_data_and_not_a_failed_run(home: Home, watched: Pa
 
 
 def _failing_for(word: str):
-    from ingest_assets.embedders.lexical import term_counts
+    from ingest_assets.embedders.lexical import count_terms
 
-    def count(text: str, min_chars: int = 1):
-        if word in text:
+    def count(texts, analysis):
+        if any(word in text for text in texts.to_pylist()):
             raise ZeroDivisionError("a bug of ours")
-        return term_counts(text, min_chars)
+        return count_terms(texts, analysis)
 
     return count
 

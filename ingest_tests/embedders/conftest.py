@@ -1,15 +1,52 @@
 """One warm embedder for the whole room: loading the weights costs more than all the tests."""
 
+from pathlib import Path
+
 import pytest
 
+from ingest_assets.embedders.exports import Export, export_of
 from ingest_assets.embedders.local import TorchEmbedder
+from ingest_assets.embedders.onnx import OnnxEmbedder
+from ingest_assets.embedders.recipe import read_recipe
 from ingest_assets.embedders.registry import open_dense
 from ingest_assets.model.embedding import DenseOptions
+from ingest_tests.embedders.tiny_models import make_model, modules
 
 
 @pytest.fixture(scope="session")
 def embedder() -> TorchEmbedder:
-    """The packaged model, as a worker holds it."""
+    """The packaged model on torch, as a worker holds it."""
     provider = open_dense(DenseOptions(provider="local"))
     assert isinstance(provider, TorchEmbedder)
     return provider
+
+
+@pytest.fixture(scope="session")
+def onnx_embedder() -> OnnxEmbedder:
+    """The packaged model as it is embedded by default on a CPU."""
+    provider = open_dense(DenseOptions(provider="onnx"))
+    assert isinstance(provider, OnnxEmbedder)
+    return provider
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A small BERT with prompts, which pools by its first token and cuts at 16 tokens."""
+    return make_model(
+        tmp_path_factory.mktemp("models") / "tiny",
+        modules=modules("Transformer", "Pooling", "Normalize"),
+        sentence_bert_config={"max_seq_length": 16, "do_lower_case": False},
+        config_sentence_transformers={"prompts": {"query": "swarm: ", "document": "hive: "}},
+        **{"1_Pooling__config": {"word_embedding_dimension": 32, "pooling_mode_cls_token": True}},
+    )
+
+
+def export_here(model: str, exports: Path) -> Export:
+    """Export in this process, where torch is loaded already."""
+    from ingest_assets.embedders.exporting import export
+
+    recipe = read_recipe(model)
+    made = export_of(recipe, str(exports))
+    made.folder.mkdir(parents=True)
+    export(recipe, made.folder)
+    return made

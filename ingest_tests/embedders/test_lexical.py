@@ -1,19 +1,46 @@
 """Term counts: what lexical search needs of a text."""
 
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.embedders.lexical import term_counts
+from ingest_assets.embedders.languages import STEMMED, STOPPED, stemmer, stop_words
+from ingest_assets.embedders.lexical import count_terms
+from ingest_assets.embedders.terms import Analysis, analysis_for
+from ingest_assets.model.embedding import LexicalOptions
 from ingest_assets.model.schemas import LEXICAL
+from ingest_tests.conftest import clean_environment
+
+PLAIN = Analysis()
+ENGLISH = Analysis(stems=True, stops=True, language="en")
+CHARACTERS = st.sampled_from(
+    "aZé_9 .,-=<>'\n\u0338\u0301\u0323\u200dİIıſßﬁK½…´¨東京ーカｶﾞไทยที่ខ្មहिन्ع\u00a0\u3000"
+)
+
+
+def counted(texts: list[str], analysis: Analysis = PLAIN) -> list[tuple[list[str], list[int], int]]:
+    """The counts of some texts, row by row."""
+    found = count_terms(pa.array(texts, pa.string()), analysis)
+    return list(zip(found.terms.to_pylist(), found.counts.to_pylist(), found.length.to_pylist(), strict=True))
+
+
+def by_counter(text: str, analysis: Analysis) -> tuple[list[str], list[int], int]:
+    """The straightforward way."""
+    counts = Counter(analysis.terms(text))
+    return sorted(counts), [counts[term] for term in sorted(counts)], counts.total()
 
 
 def test_terms_are_counted_in_code_point_order() -> None:
     """Case and punctuation do not matter."""
-    counted = term_counts("The cat, the CAT and 2 dogs.")
-
-    assert counted == {"terms": ["2", "and", "cat", "dogs", "the"], "counts": [1, 1, 2, 1, 2], "length": 7}
+    assert counted(["The cat, the CAT and 2 dogs."]) == [
+        (["2", "and", "cat", "dogs", "the"], [1, 1, 2, 1, 2], 7)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -25,41 +52,135 @@ def test_terms_are_counted_in_code_point_order() -> None:
         ("ﬁne fine", ["fine"]),
         ("e\u0301te\u0301 été", ["été"]),
         ("２０２４", ["2024"]),
-        ("don't", ["don", "t"]),
-        ("日本語", ["日本語"]),
+        ("don't don’t", ["don", "t"]),
     ],
 )
 def test_what_reads_alike_is_one_term(text: str, terms: list[str]) -> None:
     """Compatibility forms, composed or not, in any case."""
-    assert term_counts(text)["terms"] == terms
+    assert counted([text])[0][0] == terms
 
 
-@pytest.mark.parametrize("word", ["हिन्दी", "தமிழ்", "ที่นี่", "عَرَبِيّ", "İstanbul"])
+@pytest.mark.parametrize("word", ["हिन्दी", "தமிழ்", "عَرَبِيّ", "İstanbul", "한국어", "snake_case"])
 def test_a_word_with_combining_marks_is_one_term(word: str) -> None:
     """Vowel signs are letters of these scripts: a word cut at each cannot be searched."""
-    assert len(term_counts(word)["terms"]) == 1
+    assert len(PLAIN.terms(word)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("日本語", ["日本", "本語"]),
+        ("茶", ["茶"]),
+        ("JR東日本 2024年", ["jr", "東日", "日本", "2024", "年"]),
+        ("タワーへ", ["タワ", "ワー", "ーへ"]),
+        ("ที่นี่ไทย", ["ที่นี่", "นี่ไ", "ไท", "ทย"]),
+        ("我们，都有", ["我们", "都有"]),
+    ],
+)
+def test_scripts_without_spaces_give_pairs_of_characters(text: str, terms: list[str]) -> None:
+    """A sentence as one term would never be found again."""
+    assert PLAIN.terms(text) == terms
 
 
 def test_short_terms_can_be_left_out() -> None:
     """They are not part of the length either."""
-    assert term_counts("a bb ccc bb", min_chars=2) == {"terms": ["bb", "ccc"], "counts": [2, 1], "length": 3}
+    assert counted(["a bb ccc bb"], Analysis(min_chars=2)) == [(["bb", "ccc"], [2, 1], 3)]
 
 
 def test_a_count_stays_within_its_column() -> None:
     """The column holds 16 bits; the length tells the truth."""
-    counted = term_counts("x " * 70_000)
-
-    assert counted == {"terms": ["x"], "counts": [65_535], "length": 70_000}
+    assert counted(["x " * 70_000]) == [(["x"], [65_535], 70_000)]
 
 
-@given(st.text(), st.integers(1, 4))
-def test_any_text_gives_a_row_of_the_table(text: str, min_chars: int) -> None:
-    """Terms are distinct and sorted, and the counts add up."""
-    counted = term_counts(text, min_chars)
+@given(st.lists(st.one_of(st.text(), st.text(CHARACTERS))), st.integers(1, 3), st.booleans())
+def test_many_texts_are_counted_as_each_of_them_would_be(texts: list[str], least: int, plain: bool) -> None:
+    """Cutting at ASCII, remembering pieces and counting all at once change nothing."""
+    analysis = Analysis(least) if plain else Analysis(least, stems=True, stops=True, language="en")
 
-    assert counted["terms"] == sorted(set(counted["terms"]))
-    assert len(counted["terms"]) == len(counted["counts"])
-    assert sum(counted["counts"]) == counted["length"]
-    assert all(len(term) >= min_chars for term in counted["terms"])
-    row = {"chunk_id": "c", "doc_id": "d", "ordinal": 0, **counted}
-    assert pa.Table.from_pylist([row], schema=LEXICAL.schema).to_pylist() == [row]
+    assert counted(texts, analysis) == [by_counter(text, analysis) for text in texts]
+
+
+def test_a_mark_after_any_ascii_character_is_counted_as_in_the_whole_text() -> None:
+    """Normal forms look back over what precedes a mark, and texts are cut there."""
+    marks = [chr(code) for code in range(0x370) if unicodedata.combining(chr(code))]
+    texts = [f"x{chr(code)}{mark}y" for code in range(128) for mark in marks]
+
+    assert counted(texts) == [by_counter(text, PLAIN) for text in texts]
+
+
+def test_a_slice_of_a_column_is_counted_alone() -> None:
+    """Arrow's slices share their neighbours' bytes."""
+    column = pa.array(["one", "two two", "three"]).slice(1, 1)
+
+    assert count_terms(column, PLAIN).terms.to_pylist() == [["two"]]
+    assert count_terms(column.slice(0, 0), PLAIN).terms.to_pylist() == []
+    assert count_terms(column.cast(pa.large_string()), PLAIN).length.to_pylist() == [2]
+
+
+def test_columns_are_those_of_the_table() -> None:
+    """Types and all."""
+    found = count_terms(pa.array(["a b"]), PLAIN)
+
+    assert found.terms.type == LEXICAL.schema.field("terms").type
+    assert found.counts.type == LEXICAL.schema.field("counts").type
+    assert found.length.type == LEXICAL.schema.field("length").type
+
+
+def test_words_of_a_stem_are_one_term_and_stop_words_none() -> None:
+    """By the rules of the language."""
+    assert ENGLISH.terms("The connections of connected wings don't connect") == ["connect"] * 2 + [
+        "wing",
+        "connect",
+    ]
+    assert Analysis(stems=True, stops=True, language="de").terms("Die Häuser und das Haus") == ["haus"] * 2
+
+
+@pytest.mark.parametrize("language", ["und", "ja", "xx", ""])
+def test_a_language_without_rules_keeps_its_words(language: str) -> None:
+    """Rather than those of another language."""
+    assert Analysis(stems=True, stops=True, language=language).terms("the wings") == ["the", "wings"]
+
+
+@pytest.mark.parametrize("language", STEMMED)
+def test_every_language_named_has_a_stemmer(language: str) -> None:
+    """A name that Snowball does not know would fail the first document."""
+    assert stemmer(language)("a")
+
+
+@pytest.mark.parametrize("language", STOPPED)
+def test_every_list_of_stop_words_is_short(language: str) -> None:
+    """Function words only: long lists hold words that people search for."""
+    assert 30 < len(stop_words(language)) < 330
+    assert language in STEMMED
+
+
+def test_the_language_counts_only_where_it_can_change_terms() -> None:
+    """And a language that is set stands for every document's own."""
+    plain = LexicalOptions(stemming=False, stop_words=False)
+
+    assert analysis_for(plain, "de") == analysis_for(plain, "en") == PLAIN
+    assert analysis_for(LexicalOptions(), "de").language == "de"
+    assert analysis_for(LexicalOptions(language="en"), "de").language == "en"
+
+
+def test_counts_do_not_depend_on_the_process() -> None:
+    """Sets and dictionaries of strings are ordered by a seed of each process."""
+    code = (
+        "import pyarrow as pa; from ingest_assets.embedders.lexical import count_terms;"
+        "from ingest_assets.embedders.terms import Analysis;"
+        "found = count_terms(pa.array(['Die Brücken über den Fluß, naïve 東京都'] * 3),"
+        "Analysis(stems=True, stops=True, language='de')); print(ascii(found.terms.to_pylist()))"
+    )
+
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=clean_environment() | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "7")
+    }
+
+    assert len(said) == 1

@@ -99,7 +99,7 @@ def test_another_model_serves_when_it_is_whole_and_equals_a_clean_rebuild(
     configure(tmp_path / "clean", notes, tiny, chars=3)
     assert machine.run("all", "--home", tmp_path / "clean") == 0
     new, deaths = served(tmp_path / "clean"), []
-    for die_at in range(6, 400, 9):
+    for die_at in range(25, 400, 30):
         if machine.run("all", "--home", home, die_at=die_at) != -9:
             break
         now = served(home)

@@ -18,7 +18,7 @@ LINEAGE = {
     "admission": {"doctags", "documents"},
     "chunks": {"doctags", "admission"},
     "embeddings/dense": {"chunks"},
-    "embeddings/lexical": {"chunks"},
+    "embeddings/lexical": {"chunks", "admission"},
 }
 
 

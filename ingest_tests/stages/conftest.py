@@ -63,9 +63,9 @@ def doctags_row(doc_id: str, document: DoclingDocument) -> pa.Table:
 
 
 def admitting(doctags: Table) -> Table:
-    """Verdicts that admit every document of a table, with what the chunks stage reads of them."""
+    """Verdicts that admit every document of a table, with what the stages below read of them."""
     (path,) = doctags.paths
-    verdicts = pl.read_parquet(path).select("doc_id").with_columns(admitted=True)
+    verdicts = pl.read_parquet(path).select("doc_id").with_columns(admitted=True, language=pl.lit("en"))
     beside = path.with_name(f"verdicts-on-{path.name}")
     verdicts.write_parquet(beside)
     return Table("admission", (beside,))

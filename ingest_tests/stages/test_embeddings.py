@@ -1,22 +1,25 @@
 """Vectors and term counts stand beside the chunks they belong to."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from ingest_assets.embedders.lexical import term_counts
+from ingest_assets.embedders.terms import Analysis
 from ingest_assets.model.chunking import ChunkOptions
 from ingest_assets.model.embedding import LexicalOptions
-from ingest_assets.model.errors import ContractBroken
+from ingest_assets.model.errors import ConfigError, ContractBroken
 from ingest_assets.model.schemas import CHUNKS
 from ingest_assets.stages.chunked import read_chunks
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.lexical import LexicalStage
+from ingest_assets.stages.stage import Candidate
 from ingest_assets.storage.tables import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of, write_table
 
@@ -34,7 +37,14 @@ def chunks(doctags_table: Callable[..., Table], tmp_path: Path) -> dict[str, pa.
 
 def embed(stage: DenseStage | LexicalStage, table: Table, home: Path) -> dict[str, pa.Table]:
     """What a stage makes of every document of a chunks table."""
-    return {c.item_id: stage.rows(item_of(stage, c, home), CONTEXT) for c in stage.candidates(table)}
+    found = candidates(stage, table)
+    return {c.item_id: stage.rows(item_of(stage, c, home), CONTEXT) for c in found}
+
+
+def candidates(stage: DenseStage | LexicalStage, chunks: Table) -> list[Candidate]:
+    """What a stage could work on, all of it in English."""
+    reads = [chunks] if isinstance(stage, DenseStage) else [chunks, admitting(chunks)]
+    return list(stage.candidates(*reads))
 
 
 def test_every_chunk_has_a_unit_vector(chunks: dict[str, pa.Table], tmp_path: Path) -> None:
@@ -69,10 +79,67 @@ def test_every_chunk_has_its_terms(chunks: dict[str, pa.Table], tmp_path: Path) 
 
     rows = embed(LexicalStage(LexicalOptions(min_term_chars=3)), table, tmp_path)["docs:a"].to_pylist()
 
+    analysis = Analysis(3, stems=True, stops=True, language="en")
     texts = chunks["docs:a"]["contextualized"].to_pylist()
     for row, text in zip(rows, texts, strict=True):
-        assert {name: row[name] for name in ("terms", "counts", "length")} == term_counts(text, 3)
-        assert "bridge" in row["terms"]
+        counts = Counter(analysis.terms(text))
+        assert row["terms"] == sorted(counts)
+        assert dict(zip(row["terms"], row["counts"], strict=True)) == counts
+        assert (row["length"], row["language"]) == (counts.total(), "en")
+        assert "bridg" in row["terms"]
+
+
+def test_rows_are_the_same_wherever_blocks_of_chunks_end(
+    chunks: dict[str, pa.Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neighbours are counted together, and a document may stand in two blocks."""
+    stage = LexicalStage()
+    whole = embed(stage, write_table(tmp_path / "whole.parquet", CHUNKS, chunks), tmp_path)
+    monkeypatch.setattr("ingest_assets.stages.lexical.ROWS_AT_ONCE", 2)
+
+    cut = embed(stage, write_table(tmp_path / "cut.parquet", CHUNKS, chunks), tmp_path)
+
+    assert min(rows.num_rows for rows in whole.values()) > 2
+    assert all(cut[doc_id].equals(rows) for doc_id, rows in whole.items())
+
+
+def test_a_table_that_was_replaced_is_counted_anew(chunks: dict[str, pa.Table], tmp_path: Path) -> None:
+    """Under the same name, with the same rows in the same places."""
+    path, stage = tmp_path / "chunks.parquet", LexicalStage()
+    embed(stage, write_table(path, CHUNKS, chunks), tmp_path)
+    column = pa.array(["snow"] * chunks["docs:a"].num_rows)
+    at = chunks["docs:a"].schema.get_field_index("contextualized")
+    changed = chunks["docs:a"].set_column(at, CHUNKS.schema.field(at), column)
+
+    made = embed(stage, write_table(path, CHUNKS, {**chunks, "docs:a": changed}), tmp_path)
+
+    assert made["docs:a"]["terms"].to_pylist() == [["snow"]] * len(column)
+
+
+def test_a_documents_language_is_part_of_why_its_terms_are_current(
+    chunks: dict[str, pa.Table], tmp_path: Path
+) -> None:
+    """But only where stems or stop words ask for it, and it is not set for all."""
+    table = write_table(tmp_path / "chunks.parquet", CHUNKS, chunks)
+    dutch = tmp_path / "dutch.parquet"
+    verdicts = {"doc_id": list(chunks), "language": ["nl"] * len(chunks)}
+    pq.write_table(pa.table(verdicts), dutch)
+
+    def changes(options: LexicalOptions) -> bool:
+        stage = LexicalStage(options)
+        english, other = candidates(stage, table), stage.candidates(table, Table("admission", (dutch,)))
+        return [c.upstream for c in english] != [c.upstream for c in other]
+
+    assert changes(LexicalOptions())
+    assert changes(LexicalOptions(stemming=False))
+    assert not changes(LexicalOptions(language="de"))
+    assert not changes(LexicalOptions(stemming=False, stop_words=False))
+
+
+def test_a_language_nobody_has_rules_for_is_refused_at_once() -> None:
+    """In one line that says which there are."""
+    with pytest.raises(ConfigError, match=r"^embeddings.lexical.language: .*'xy'; known are .*en.*$"):
+        LexicalStage(LexicalOptions(language="xy"))
 
 
 def test_candidates_are_the_chunked_documents_with_their_fingerprints(
@@ -96,11 +163,13 @@ def test_chunks_that_moved_underneath_are_refused(
 ) -> None:
     """A vector under another document's name would poison every search."""
     table = write_table(tmp_path / "chunks.parquet", CHUNKS, chunks)
-    candidate = list(LexicalStage().candidates(table))[0 if shift > 0 else 1]
+    candidate = candidates(LexicalStage(), table)[0 if shift > 0 else 1]
     moved = replace(candidate, meta={**candidate.meta, "row": candidate.meta["row"] + shift})
 
     with pytest.raises(ContractBroken, match="moved while they were read"):
         read_chunks(item_of(LexicalStage(), moved, tmp_path))
+    with pytest.raises(ContractBroken, match="moved while they were read"):
+        LexicalStage().rows(item_of(LexicalStage(), moved, tmp_path), CONTEXT)
 
 
 def test_the_footer_names_family_model_and_shape() -> None:

@@ -93,6 +93,19 @@ def faulty_vectors(table: Table, dim: int) -> VectorFaults:
     return VectorFaults(wrong, not_finite, not_unit)
 
 
+def faulty_weights(table: Table, dim: int) -> list[str]:
+    """Chunks with a weight that is no number above zero, or with entries that are not in order."""
+    indices, values = pl.col("indices"), pl.col("values")
+    is_number = pl.element().is_finite() & (pl.element() > 0)
+    is_sound = (
+        (indices.list.len() == values.list.len())
+        & values.list.eval(is_number).list.all()
+        & indices.list.eval(pl.element().cast(pl.Int64).diff().fill_null(1) > 0).list.all()
+        & (indices.list.max().fill_null(0) < dim)
+    )
+    return table.scan().filter(~is_sound).select("chunk_id").collect().to_series().to_list()
+
+
 def _matrix(rows: pa.Table, dim: int) -> np.ndarray:
     if rows.num_rows == 0:
         return np.empty((0, dim), dtype=np.float32)

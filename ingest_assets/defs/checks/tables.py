@@ -1,22 +1,24 @@
 """The checks of every table, made alike for each stage, and those of the vectors."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
+import polars as pl
 
 from ingest_assets.defs.checks.predicates import (
     chunks_without_vector,
     documents_without_verdict,
     failure_lines,
     faulty_vectors,
+    faulty_weights,
     items_without_rows,
     repeated_keys,
     tables_of_another_set,
     texts_admitted_twice,
     without_later_changes,
 )
-from ingest_assets.defs.graph import GRAPH, stages_of
+from ingest_assets.defs.graph import GRAPH, Node
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.verdicts import verdicts_in
@@ -140,6 +142,22 @@ def vectors_are_unit_vectors(
 
 
 @dg.asset_check(
+    asset=GRAPH["sparse"].asset_key,
+    blocking=True,
+    partitions_def=batches,
+    description="Weights are finite and above zero, one per entry, and entries ascend within the vocabulary.",
+)
+def weights_are_positive_numbers(
+    context: dg.AssetCheckExecutionContext, home: HomeResource
+) -> dg.AssetCheckResult:
+    here = home.open()
+    dim = int(here.stages["sparse"].footer()["dim"])
+    table = _table(home, "sparse", context)
+    empty = table.scan().filter(pl.col("indices").list.len() == 0).select(pl.len()).collect().item()
+    return _result(faulty_weights(table, dim), without_entries=empty)
+
+
+@dg.asset_check(
     asset=GRAPH["admission"].asset_key,
     blocking=True,
     partitions_def=batches,
@@ -204,16 +222,17 @@ def _result(offenders: Sequence[str], **numbers: int) -> dg.AssetCheckResult:
     )
 
 
-ALL_CHECKS = [
-    *(
-        make(stage)
-        for stage in GRAPH
-        for make in (_every_planned_document_has_a_row, _ids_are_unique, _no_document_failed)
-    ),
-    *(_every_chunk_has_a_vector(stage) for stage in stages_of("embeddings")),
-    *(_every_table_is_of_one_model(stage) for stage in GRAPH if GRAPH[stage].has_sets),
-    vectors_are_unit_vectors,
-    read_is_admitted_plus_rejected,
-    no_text_is_admitted_twice,
-    few_documents_are_rejected,
-]
+def checks_of(graph: Mapping[str, Node]) -> list[dg.AssetChecksDefinition]:
+    """The checks of the tables that a graph makes."""
+    of_every_table = (_every_planned_document_has_a_row, _ids_are_unique, _no_document_failed)
+    families = [stage for stage, node in graph.items() if node.step == "embeddings"]
+    return [
+        *(make(stage) for stage in graph for make in of_every_table),
+        *(_every_chunk_has_a_vector(stage) for stage in families),
+        *([weights_are_positive_numbers] if "sparse" in graph else []),
+        *(_every_table_is_of_one_model(stage) for stage, node in graph.items() if node.has_sets),
+        vectors_are_unit_vectors,
+        read_is_admitted_plus_rejected,
+        no_text_is_admitted_twice,
+        few_documents_are_rejected,
+    ]

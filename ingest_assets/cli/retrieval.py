@@ -1,0 +1,117 @@
+"""`ingest eval retrieval`: is what should be found, found? A labelled set goes through the product."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from ingest_assets.cli import flags
+from ingest_assets.cli.evaluation_home import Ingested, alone, ingest_set, layout_for
+from ingest_assets.cli.ingest import progress_mode
+from ingest_assets.cli.output import print_json, say, warn
+from ingest_assets.cli.report_files import require_place, write_report
+from ingest_assets.cli.retrieval_report import print_report, report_object
+from ingest_assets.defs.home import open_home
+from ingest_assets.evaluation.found import DOCUMENT_FIGURES, PASSAGE_FIGURES
+from ingest_assets.evaluation.gates import Gate, read_gate
+from ingest_assets.evaluation.labelled.cranfield import read_cranfield
+from ingest_assets.evaluation.labelled.labelled_set import LabelledSet
+from ingest_assets.evaluation.labelled.own_files import read_own_files
+from ingest_assets.evaluation.labelled.question_spans import read_spans
+from ingest_assets.model.errors import ConfigError, IngestError
+from ingest_assets.samples import labelled_folder
+
+SetName = Literal["samples", "cranfield", "spans", "files"]
+_READERS = {"cranfield": read_cranfield, "spans": read_spans, "files": read_own_files}
+
+SetFlag = Annotated[
+    SetName,
+    typer.Option("--set", help="The set that ships with the product, one of two known ones, or your own."),
+]
+PathFlag = Annotated[
+    Path | None, typer.Option("--path", readable=False, help="Folder of the set; samples needs none.")
+]
+GateFlag = Annotated[
+    list[str] | None,
+    typer.Option("--at-least", help="A figure to reach, as in dense.ndcg@10=0.395; may be given often."),
+]
+OutputFlag = Annotated[
+    Path | None, typer.Option("--output", readable=False, help="File that the report is written to, as JSON.")
+]
+KeepFlag = Annotated[
+    bool, typer.Option("--keep/--no-keep", help="Keep the set's tables: the next time costs what changed.")
+]
+
+
+def retrieval(
+    name: SetFlag = "samples",
+    path: PathFlag = None,
+    at_least: GateFlag = None,
+    output: OutputFlag = None,
+    keep: KeepFlag = True,
+    home: flags.HomeFlag = None,
+    as_json: flags.JsonFlag = False,
+) -> None:
+    """Ingest a labelled set through every stage, search it, and say how well that finds what it should.
+
+    The settings are those of the home, its models included; the set lives in a home of its own below
+    state/evaluation. Exit codes: 0 fine, 1 when a document failed or a figure was not reached, 2 wrong usage.
+    """
+    chosen = _read_set(name, path)
+    gates = _gates(at_least or (), chosen)
+    require_place(output)
+    settled = open_home(home, makes_no_ledger=True)
+    layout = layout_for(settled, chosen)
+    with alone(settled.layout):
+        done = ingest_set(settled, layout, chosen, progress_mode(as_json))
+        _require_chunks(done)
+        report = report_object(done, chosen, gates)
+        if not keep:
+            shutil.rmtree(layout.home)
+    if output is not None:
+        write_report(output, report)
+    if as_json:
+        print_json(report)
+    else:
+        print_report(report)
+        if output is not None:
+            say(f"Report: {output}")
+    _warn(done, report)
+    raise typer.Exit(report["exit_code"])
+
+
+def _read_set(name: SetName, path: Path | None) -> LabelledSet:
+    if name == "samples":
+        if path is not None:
+            raise ConfigError("--path: the set samples is inside the product; leave --path out.")
+        return read_own_files(labelled_folder(), "samples")
+    if path is None:
+        raise ConfigError(f"--path: give the folder of the set {name}.")
+    if not path.is_dir():
+        raise ConfigError(f"{path}: is no folder; give the folder of the set {name}.")
+    return _READERS[name](path.resolve())
+
+
+def _gates(given: Sequence[str], chosen: LabelledSet) -> list[Gate]:
+    graded = ["ndcg_graded@10"] if chosen.graded is not None else []
+    figures = PASSAGE_FIGURES if chosen.spans else (*DOCUMENT_FIGURES, *graded)
+    return [read_gate(text, figures) for text in given]
+
+
+def _require_chunks(done: Ingested) -> None:
+    if not done.document_of:
+        reasons = [*done.broken.values(), *done.failed.values(), *done.rejected.values()]
+        why = reasons[0] if reasons else "there is none."
+        raise IngestError(f"{done.home.layout.home}: no document of the set can be searched: {why}")
+
+
+def _warn(done: Ingested, report: dict[str, Any]) -> None:
+    for document, why in [*done.failed.items()][:20]:
+        warn(f"failed: {document}: {why}")
+    for batch, why in done.broken.items():
+        warn(f"{batch} is not complete: {why}")
+    for gate in report["gates"]:
+        if not gate["passed"]:
+            warn(f"ingest: {gate['figure']} is {gate['reached']:.4f}, and should be {gate['at_least']:g}.")

@@ -1,0 +1,65 @@
+"""Searching the tables of a home, as its users would: by meaning, by words, and by both."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingest_assets.defs.home import Home
+from ingest_assets.embedders.bm25 import LexicalIndex
+from ingest_assets.embedders.registry import open_dense
+from ingest_assets.evaluation.ranking import best_first, fused
+
+DEPTH = 1000  # of a ranking: what stands deeper is not looked at, nor fused
+Rankings = dict[str, list[str]]  # by query
+
+
+def chunk_rankings(home: Home, queries: Mapping[str, str]) -> dict[str, Rankings]:
+    """For each family the chunks that its search finds, best first, for each query."""
+    return {"dense": _by_meaning(home, queries), "lexical": _by_words(home, queries)}
+
+
+def document_rankings(chunks: Mapping[str, Rankings], document_of: Mapping[str, str]) -> dict[str, Rankings]:
+    """The same of documents, each as good as its best chunk, and all families fused."""
+    found = {
+        family: {query: best_first(ranking, document_of)[:DEPTH] for query, ranking in rankings.items()}
+        for family, rankings in chunks.items()
+    }
+    return with_fused(found)
+
+
+def with_fused(families: Mapping[str, Rankings]) -> dict[str, Rankings]:
+    """The rankings and, last, their reciprocal-rank fusion."""
+    queries = next(iter(families.values()))
+    both = {query: fused([ranking[query][:DEPTH] for ranking in families.values()]) for query in queries}
+    return {**families, "fused": both}
+
+
+def _by_meaning(home: Home, queries: Mapping[str, str]) -> Rankings:
+    """All chunks by the cosine between their vectors and the query's, made by the same model."""
+    rows = _rows(home, "dense", ["chunk_id", "vector"])
+    wanted = _unit(open_dense(home.settings.embeddings.dense).embed(list(queries.values()), "query"))
+    ids = rows["chunk_id"].to_pylist()
+    vectors = rows["vector"].combine_chunks()
+    stored = _unit(vectors.flatten().to_numpy().reshape(len(ids), -1))
+    return {
+        query: [ids[at] for at in np.argsort(-(stored @ vector), kind="stable")]
+        for query, vector in zip(queries, wanted, strict=True)
+    }
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
+
+
+def _by_words(home: Home, queries: Mapping[str, str]) -> Rankings:
+    """The chunks that share a term with the query, by BM25."""
+    index = LexicalIndex.open(home.layout.data)
+    most = max(len(index), 1)
+    return {query: [chunk for chunk, _ in index.search(text, most)] for query, text in queries.items()}
+
+
+def _rows(home: Home, stage: str, columns: Sequence[str]) -> pa.Table:
+    paths = home.tables(stage).paths
+    return pa.concat_tables([pq.ParquetFile(path).read(columns=list(columns)) for path in paths])

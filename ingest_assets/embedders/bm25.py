@@ -1,0 +1,120 @@
+"""BM25 over the lexical tables, computed when asked: the rows hold counts, never scores."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ingest_assets.embedders.terms import analysis_for, uses_language
+from ingest_assets.model.embedding import LexicalOptions
+from ingest_assets.model.errors import ConfigError
+
+_NEEDED = ["chunk_id", "terms", "counts", "length", "language"]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusStats:
+    """What BM25 must know of the whole corpus: `lexical_stats`, read."""
+
+    chunks: int
+    average_length: float
+    document_frequencies: Mapping[str, int]
+
+
+def read_stats(path: Path) -> CorpusStats:
+    """The statistics from their file."""
+    said = pq.read_metadata(path).metadata
+    rows = pq.read_table(path, columns=["term", "document_frequency"])
+    frequencies = dict(zip(rows["term"].to_pylist(), rows["document_frequency"].to_pylist(), strict=True))
+    return CorpusStats(int(said[b"ingest.chunks"]), float(said[b"ingest.average_length"]), frequencies)
+
+
+class LexicalIndex:
+    """An inverted index in memory. A term that the statistics do not know yet counts by its own chunks."""
+
+    def __init__(
+        self,
+        rows: pa.Table,
+        stats: CorpusStats,
+        options: LexicalOptions,
+        *,
+        k1: float = 1.2,
+        b: float = 0.75,
+    ) -> None:
+        self._options, self._stats, self._k1 = options, stats, k1
+        self._chunk_ids = rows["chunk_id"].combine_chunks()
+        self._languages = sorted(each for each in pc.unique(rows["language"]).to_pylist() if each)
+        self._penalty = k1 * (1 - b + b * rows["length"].to_numpy() / max(stats.average_length, 1e-9))
+        terms = rows["terms"].combine_chunks()
+        encoded = terms.flatten().dictionary_encode()
+        ids = encoded.indices.to_numpy()
+        order = np.argsort(ids, kind="stable")
+        of_chunk = np.repeat(np.arange(len(terms), dtype=np.int32), terms.value_lengths().to_numpy())
+        self._chunks = of_chunk[order]
+        self._counts = rows["counts"].combine_chunks().flatten().to_numpy()[order]
+        self._starts = np.searchsorted(ids[order], np.arange(len(encoded.dictionary) + 1))
+        self._term_ids = {term: number for number, term in enumerate(encoded.dictionary.to_pylist())}
+
+    @classmethod
+    def open(cls, data: Path | str, *, k1: float = 1.2, b: float = 0.75) -> "LexicalIndex":
+        """The index of a home's tables, below its `data` folder."""
+        tables = sorted(Path(data, "embeddings", "lexical").glob("*.parquet"))
+        stats = Path(data, "lexical_stats", "corpus.parquet")
+        if not tables or not stats.is_file():
+            raise ConfigError(f"{data}: there is no lexical table or no lexical_stats; run `ingest embed`.")
+        rows = pa.concat_tables([pq.ParquetFile(path).read(columns=_NEEDED) for path in tables])
+        return cls(rows, read_stats(stats), _options_of(tables), k1=k1, b=b)
+
+    def __len__(self) -> int:
+        return len(self._chunk_ids)
+
+    def search(self, query: str, k: int = 10, *, language: str = "") -> list[tuple[str, float]]:
+        """The best chunks with their scores, best first; equal ones as they stand in the tables.
+
+        Where terms depend on the language and the query's is not given, it is read in each of the rows'.
+        """
+        scores = np.zeros(len(self), dtype=np.float64)
+        for term, count in sorted(self._terms(query, language).items()):
+            self._add(scores, term, count)
+        hits = np.flatnonzero(scores > 0)
+        if len(hits) > k:
+            least = np.partition(scores[hits], len(hits) - k)[len(hits) - k]
+            hits = hits[scores[hits] >= least]
+        best = hits[np.argsort(-scores[hits], kind="stable")][:k]
+        return [(self._chunk_ids[int(at)].as_py(), float(scores[at])) for at in best]
+
+    def _terms(self, query: str, language: str) -> Counter[str]:
+        """The query's terms by the analysis of the rows."""
+        languages = [language] if language or not uses_language(self._options) else self._languages
+        found: Counter[str] = Counter()
+        for each in languages:
+            found |= Counter(analysis_for(self._options, each).terms(query))
+        return found
+
+    def _add(self, scores: np.ndarray, term: str, count: int) -> None:
+        number = self._term_ids.get(term)
+        if number is None:
+            return
+        start, stop = self._starts[number], self._starts[number + 1]
+        frequency = self._stats.document_frequencies.get(term, int(stop - start))
+        missing = max(self._stats.chunks - frequency, 0)
+        rarity = np.log1p((missing + 0.5) / (frequency + 0.5))
+        chunks, counts = self._chunks[start:stop], self._counts[start:stop].astype(np.float64)
+        scores[chunks] += count * rarity * counts * (self._k1 + 1) / (counts + self._penalty[chunks])
+
+
+def _options_of(tables: Sequence[Path]) -> LexicalOptions:
+    """How the rows were made, as their files say."""
+    said = {pq.read_metadata(path).metadata[b"ingest.options"] for path in tables}
+    if len(said) > 1:
+        raise ConfigError(
+            f"{tables[0].parent}: tables of different embeddings.lexical settings; run `ingest embed`."
+        )
+    given = json.loads(said.pop())
+    return LexicalOptions.model_validate({name: value for name, value in given.items() if value != ""})

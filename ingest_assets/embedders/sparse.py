@@ -1,0 +1,170 @@
+"""Sparse vectors from masked-language models of the SPLADE kind: weights of vocabulary entries.
+
+The weight of an entry is the greatest log(1 + relu(logit)) over all positions of the text.
+"""
+
+import functools
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ingest_assets.embedders.models import content_hash_of, find_folder
+from ingest_assets.model.embedding import Device, SparseOptions
+from ingest_assets.model.errors import ConfigError
+
+_SETTING = "embeddings.sparse.model"
+_opening = threading.Lock()
+
+SparseVector = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseModel:
+    """A masked-language model on disk, identified by its content."""
+
+    name: str
+    path: str
+    dim: int
+    max_tokens: int
+    content_hash: str
+
+    @property
+    def model_id(self) -> str:
+        return f"{self.name}@{self.content_hash[:12]}"
+
+
+@functools.cache
+def sparse_model(name: str) -> SparseModel:
+    """The model of that folder or hub name; told without opening it."""
+    path = find_folder(name, _SETTING)
+    config = _config(path)
+    kinds = config.get("architectures") or []
+    if not any(str(kind).endswith("ForMaskedLM") for kind in kinds):
+        raise ConfigError(
+            f"{_SETTING}: {path} is no masked-language model (its config.json says architectures "
+            f"{', '.join(map(str, kinds)) or 'none'}); give one of the SPLADE kind."
+        )
+    if not any((path / file).is_file() for file in ("tokenizer.json", "vocab.txt")):
+        raise ConfigError(f"{_SETTING}: {path} has no tokenizer.json; give a complete model folder.")
+    if not any(path.glob("*.safetensors")) and not any(path.glob("pytorch_model*.bin")):
+        raise ConfigError(f"{_SETTING}: {path} has no weights (*.safetensors); give a complete model folder.")
+    return SparseModel(
+        name=path.name if Path(name).expanduser().is_dir() else name,
+        path=str(path),
+        dim=_number(config, "vocab_size", path),
+        max_tokens=_number(config, "max_position_embeddings", path),
+        content_hash=content_hash_of(path),
+    )
+
+
+def open_sparse(options: SparseOptions) -> "SparseEmbedder":
+    """The process's one embedder for these options; threads share it."""
+    with _opening:
+        return _open(options)
+
+
+@functools.lru_cache(maxsize=2)
+def _open(options: SparseOptions) -> "SparseEmbedder":
+    return SparseEmbedder(options)
+
+
+class SparseEmbedder:
+    """An open model. A document's texts are embedded in batches of its own only, sorted by length, so that
+    its vectors do not depend on its neighbours or on the order of work."""
+
+    def __init__(self, options: SparseOptions) -> None:
+        import torch
+        from transformers import AutoModelForMaskedLM, AutoTokenizer
+        from transformers.utils import logging as transformers_logging
+
+        transformers_logging.disable_progress_bar()
+        self.model = sparse_model(options.model)
+        self._torch, self._options = torch, options
+        self._device = _device(torch, options.device)
+        self._tokenizer = AutoTokenizer.from_pretrained(self.model.path, local_files_only=True)
+        loaded = AutoModelForMaskedLM.from_pretrained(self.model.path, local_files_only=True)
+        self._network = loaded.float().eval().to(self._device)
+        self._max_tokens = min(options.max_tokens or self.model.max_tokens, self.model.max_tokens)
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> list[SparseVector]:
+        """Of each text the heaviest entries, by index: uint32 indices and float32 weights.
+
+        Text past the model's limit is cut. A text of which no entry weighs anything has none.
+        """
+        found: list[SparseVector] = [_EMPTY] * len(texts)
+        if not texts:
+            return found
+        with self._lock:
+            tokens = self._tokenizer(list(texts), truncation=True, max_length=self._max_tokens)["input_ids"]
+            for chosen in _batches([len(each) for each in tokens], self._options.batch_tokens):
+                weights = self._weights([tokens[at] for at in chosen])
+                for at, row in zip(chosen, weights, strict=True):
+                    found[at] = heaviest(row, self._options.top_k, self._options.min_weight)
+        return found
+
+    def _weights(self, tokens: list[list[int]]) -> np.ndarray:
+        torch = self._torch
+        with torch.inference_mode():
+            padded = self._tokenizer.pad({"input_ids": tokens}, return_tensors="pt").to(self._device)
+            logits = self._network(**padded).logits
+            is_padding = padded["attention_mask"].unsqueeze(-1) == 0
+            weights = torch.log1p(torch.relu(logits)).masked_fill(is_padding, 0)
+            found: np.ndarray = weights.amax(dim=1).float().cpu().numpy()  # a NaN stays one, to be seen
+        return found
+
+
+def heaviest(weights: np.ndarray, top_k: int, min_weight: float) -> SparseVector:
+    """The entries that are kept of one text's weights, by index; of equal ones the first. NaN is kept, so
+    that whoever checks can see it."""
+    kept = np.flatnonzero(~((weights <= 0) | (weights < min_weight)))
+    if len(kept) > top_k:
+        order = np.argsort(-weights[kept], kind="stable")[:top_k]
+        kept = np.sort(kept[order])
+    return kept.astype(np.uint32), weights[kept].astype(np.float32)
+
+
+_EMPTY: SparseVector = (np.empty(0, np.uint32), np.empty(0, np.float32))
+
+
+def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Positions by length, in batches of at most so many tokens, padding included."""
+    chosen: list[int] = []
+    for at in sorted(range(len(lengths)), key=lambda at: (lengths[at], at)):
+        if chosen and lengths[at] * (len(chosen) + 1) > batch_tokens:
+            yield chosen
+            chosen = []
+        chosen.append(at)
+    if chosen:
+        yield chosen
+
+
+def _device(torch: Any, wanted: Device) -> str:
+    has = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available, "cpu": lambda: True}
+    if wanted == "auto":
+        return next(name for name, is_there in has.items() if is_there())
+    if not has[wanted]():
+        raise ConfigError(f"embeddings.sparse.device: there is no {wanted} here; set auto or cpu.")
+    return wanted
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{_SETTING}: {path / 'config.json'} cannot be used ({error}).") from None
+    if not isinstance(config, dict):
+        raise ConfigError(f"{_SETTING}: {path / 'config.json'} cannot be used (not a JSON object).")
+    return config
+
+
+def _number(config: dict[str, Any], key: str, path: Path) -> int:
+    value = config.get(key)
+    if not isinstance(value, int) or value < 1:
+        raise ConfigError(f"{_SETTING}: {path} does not say {key!r}; give a complete model folder.")
+    return value

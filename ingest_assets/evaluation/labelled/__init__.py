@@ -1,0 +1,1 @@
+"""Labelled sets: documents, queries, and which document answers which query."""

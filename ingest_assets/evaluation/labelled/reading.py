@@ -1,0 +1,21 @@
+"""Reading the files of labelled sets; what cannot be read is said in one line."""
+
+from pathlib import Path
+
+from ingest_assets.model.errors import ConfigError
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, its line ends as they are; spans count them."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give the set's folder.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 ({error.reason} at byte {error.start}).") from None
+
+
+def read_lines(path: Path) -> list[tuple[int, str]]:
+    """Lines that hold something, with their numbers."""
+    lines = read_text(path).splitlines()
+    return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]

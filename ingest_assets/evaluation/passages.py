@@ -1,0 +1,100 @@
+"""Passages that answer a question, and chunks, as the tokens of the text that both were taken from.
+
+A token is a word or a mark, whatever the model: figures of models with different tokenizers can be compared.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ingest_assets.evaluation.alignment import TextIndex
+
+Span = tuple[int, int]  # of characters, the end not included
+Token = tuple[str, int]  # the text's name, and the token's number in it
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def tokens_of(text: str) -> tuple[list[str], list[int]]:
+    """Words and marks, and where each begins."""
+    found = list(_TOKEN.finditer(text))
+    return [match[0] for match in found], [match.start() for match in found]
+
+
+def tokens_within(starts: Sequence[int], span: Span) -> range:
+    """The tokens that begin inside a span of characters."""
+    return range(bisect_left(starts, span[0]), bisect_left(starts, span[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """How the tokens that were found and those that were wanted agree."""
+
+    both: int
+    found: int
+    wanted: int
+
+    def as_dict(self) -> dict[str, float]:
+        """Token recall, precision and intersection over union."""
+        union = self.found + self.wanted - self.both
+        return {
+            "token_recall": self.both / self.wanted if self.wanted else 0.0,
+            "token_precision": self.both / self.found if self.found else 0.0,
+            "token_iou": self.both / union if union else 0.0,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk's tokens: those that stand in its document's text, and how many there are in all."""
+
+    name: str  # of its document's text
+    places: frozenset[int]
+    length: int
+
+    @property
+    def tokens(self) -> frozenset[Token]:
+        """Of all texts."""
+        return frozenset((self.name, place) for place in self.places)
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """Chunks and wanted passages over the same texts."""
+
+    chunks: Mapping[str, Chunk]
+    wanted: Mapping[str, frozenset[Token]]  # by query
+
+    def aligned_share(self, name: str | None = None) -> float:
+        """Of the tokens of all chunks, or of one text's, those whose place in the text is known."""
+        chosen = [chunk for chunk in self.chunks.values() if name in (None, chunk.name)]
+        length = sum(chunk.length for chunk in chosen)
+        return sum(len(chunk.places) for chunk in chosen) / length if length else 0.0
+
+    def overlap(self, query: str, chunks: Iterable[str]) -> Overlap:
+        """What some chunks hold of a query's passages. Tokens that two chunks repeat are found once and read
+        twice, and those without a place in the text are read too."""
+        chosen = [self.chunks[chunk] for chunk in chunks]
+        wanted = self.wanted[query]
+        both = wanted & frozenset[Token]().union(*(chunk.tokens for chunk in chosen))
+        return Overlap(len(both), sum(chunk.length for chunk in chosen), len(wanted))
+
+
+def passages_of(
+    texts: Mapping[str, str],
+    spans: Mapping[str, tuple[str, Sequence[Span]]],
+    chunks: Iterable[tuple[str, str, str]],
+) -> Passages:
+    """From texts by name, the text and spans of each query, and chunks (id, text's name, text) in order."""
+    sources = {name: tokens_of(text) for name, text in texts.items()}
+    indexes = {name: TextIndex(tokens) for name, (tokens, _) in sources.items()}
+    placed = {}
+    for chunk_id, name, text in chunks:
+        tokens, _ = tokens_of(text)
+        placed[chunk_id] = Chunk(name, frozenset(indexes[name].places_of(tokens)), len(tokens))
+    wanted = {
+        query: frozenset((name, place) for span in given for place in tokens_within(sources[name][1], span))
+        for query, (name, given) in spans.items()
+    }
+    return Passages(placed, wanted)

@@ -1,0 +1,78 @@
+"""Chunks become sparse vectors. An item is a document; its rows are its chunks' weighted entries."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ingest_assets.embedders.sparse import SparseVector, sparse_model
+from ingest_assets.model.embedding import SparseOptions
+from ingest_assets.model.errors import ContractBroken
+from ingest_assets.model.identity import installed_versions
+from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.model.schemas import SPARSE, TableSpec
+from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
+from ingest_assets.stages.stage import PRELOAD, Candidate
+from ingest_assets.storage.tables import Table
+
+_NOT_DECIDING = {"device", "batch_tokens"}
+
+
+@dataclass(frozen=True, slots=True)
+class SparseStage:
+    """Weighted vocabulary entries per chunk, from a model of the SPLADE kind.
+
+    A chunk in which the model sees nothing, punctuation perhaps, has a row without entries.
+    """
+
+    name: ClassVar[str] = "sparse"
+    version: ClassVar[str] = "1"
+    spec: ClassVar[TableSpec] = SPARSE
+    preload: ClassVar[tuple[str, ...]] = PRELOAD
+
+    options: SparseOptions
+
+    def __post_init__(self) -> None:
+        """A model that cannot be used is refused before the first document."""
+        if self.options.model:
+            sparse_model(self.options.model)
+
+    def config(self) -> Mapping[str, Any]:
+        """Where it runs, and in what batches, changes weights by rounding only."""
+        given = self.options.model_dump(mode="json", exclude=_NOT_DECIDING)
+        return {**given, "model": sparse_model(self.options.model).content_hash}
+
+    def libraries(self) -> Mapping[str, str]:
+        return installed_versions("torch", "transformers", "tokenizers")
+
+    def footer(self) -> Mapping[str, str]:
+        model = sparse_model(self.options.model)
+        return {"family": "sparse", "provider": "local", "model_id": model.model_id, "dim": str(model.dim)}
+
+    def candidates(self, chunks: Table) -> Iterator[Candidate]:
+        return chunked_documents(chunks)
+
+    def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
+        """Embed one document's chunks."""
+        from ingest_assets.embedders.sparse import open_sparse
+
+        chunks = read_chunks(item)
+        vectors = open_sparse(self.options).embed(chunks["contextualized"].to_pylist())
+        require_weights(vectors, chunks["chunk_id"].to_pylist())
+        offsets = pa.array(np.cumsum([0, *(len(indices) for indices, _ in vectors)]), pa.int32())
+        table = chunks.select(IDENTITY)
+        for at, name in enumerate(("indices", "values")):
+            flat = pa.array(np.concatenate([vector[at] for vector in vectors]))
+            table = table.append_column(name, pa.ListArray.from_arrays(offsets, flat))
+        return table.cast(self.spec.schema)
+
+
+def require_weights(vectors: Sequence[SparseVector], chunk_ids: Sequence[str]) -> None:
+    """A weight that is no number would poison every search; name the chunk instead."""
+    if len(vectors) != len(chunk_ids):
+        raise ContractBroken(f"The model gave {len(vectors)} vectors for {len(chunk_ids)} chunks.")
+    for chunk_id, (_, weights) in zip(chunk_ids, vectors, strict=True):
+        if not np.isfinite(weights).all():
+            raise ContractBroken(f"The sparse vector of chunk {chunk_id} is not finite.")

@@ -1,0 +1,110 @@
+"""The sparse family is part of the graph where a model is configured, and nowhere else."""
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from ingest_assets.config import Settings
+from ingest_assets.defs.build import build_definitions
+from ingest_assets.defs.checks.predicates import faulty_weights
+from ingest_assets.defs.graph import GRAPH, graph_of
+from ingest_assets.defs.home import Home
+from ingest_assets.model.embedding import EmbeddingOptions, SparseOptions
+from ingest_assets.model.errors import ConfigError
+from ingest_assets.storage.tables import Table
+from ingest_tests.conftest import Command, write_notes
+from ingest_tests.embedders.tiny_splade import write_model
+
+SPARSE = dg.AssetKey(["embeddings", "sparse"])
+
+
+def keys() -> set[dg.AssetKey]:
+    """The assets that Dagster is told about."""
+    return set(build_definitions().resolve_asset_graph().get_all_asset_keys())
+
+
+def test_without_a_model_there_is_no_sparse_stage(home: Home) -> None:
+    """Everything else is as ever."""
+    assert "sparse" not in home.graph
+    assert set(GRAPH) - set(graph_of(Settings())) == {"sparse"}
+    assert SPARSE not in keys()
+
+
+def test_with_a_model_there_is_an_asset_with_its_checks(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the chunks, in the job of the embeddings."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "model.safetensors").write_text("")
+    config = {"architectures": ["BertForMaskedLM"], "vocab_size": 9, "max_position_embeddings": 64}
+    (folder / "config.json").write_text(json.dumps(config))
+    monkeypatch.setenv("INGEST_EMBEDDINGS__SPARSE__MODEL", str(folder))
+
+    definitions = build_definitions()
+    graph = definitions.resolve_asset_graph()
+    job = definitions.resolve_job_def("embeddings_only")
+
+    assert graph.get(SPARSE).parent_keys == {dg.AssetKey("chunks")}
+    checks = {key.name for key in graph.get_check_keys_for_assets({SPARSE})}
+    assert {"every_chunk_has_a_vector", "weights_are_positive_numbers", "ids_are_unique"} <= checks
+    assert "embeddings__sparse" in {node.name for node in job.nodes}
+
+
+def test_a_model_that_is_nowhere_is_refused_at_the_start(home: Home) -> None:
+    """In one line that names the setting."""
+    wanted = EmbeddingOptions(sparse=SparseOptions(model="nobody/nothing"))
+    asking = Home(home.layout, home.settings.model_copy(update={"embeddings": wanted}))
+
+    with pytest.raises(ConfigError, match=r"^embeddings.sparse.model: 'nobody/nothing' is neither"):
+        _ = asking.stages
+
+
+def test_entries_out_of_order_and_weights_of_nothing_are_found(tmp_path: Path) -> None:
+    """A vector without entries is sound."""
+    rows = {
+        "good": ([1, 4], [0.5, 2.0]),
+        "empty": ([], []),
+        "twice": ([4, 4], [1.0, 1.0]),
+        "back": ([4, 1], [1.0, 1.0]),
+        "beyond": ([9], [1.0]),
+        "zero": ([1], [0.0]),
+        "nan": ([1], [float("nan")]),
+        "short": ([1, 2], [1.0]),
+    }
+    kinds = {"chunk_id": pl.String, "indices": pl.List(pl.UInt32), "values": pl.List(pl.Float32)}
+    columns = zip(*((name, *vector) for name, vector in rows.items()), strict=True)
+    pl.DataFrame(dict(zip(kinds, map(list, columns), strict=True)), schema=kinds).write_parquet(
+        tmp_path / "rows.parquet"
+    )
+
+    found = faulty_weights(Table("embeddings/sparse", (tmp_path / "rows.parquet",)), 9)
+
+    assert set(found) == rows.keys() - {"good", "empty"}
+
+
+@pytest.mark.slow
+def test_the_whole_graph_runs_with_sparse_vectors(tmp_path: Path) -> None:
+    """From documents to vectors through the command; status, plan and a second run know the stage too."""
+    command = Command(tmp_path / "home")
+    command.home.mkdir()
+    write_model(command.home / "tiny-splade")
+    (command.home / "ingest.toml").write_text('[embeddings.sparse]\nmodel = "tiny-splade"\ntop_k = 20\n')
+
+    first = command.json("all", "--input", write_notes(tmp_path / "notes"))
+    status = command.json("status")
+    plan = command.json("plan")
+    again = command.json("all")
+
+    rows = pl.read_parquet(command.home / "data/embeddings/sparse/*.parquet")
+    assert first["stages"]["sparse"]["succeeded"] == 3
+    assert first["sparse"] == first["chunks"] == rows.height
+    assert rows["indices"].list.len().max() <= 20
+    assert "sparse" in json.dumps(status)
+    assert {line["run"] for line in plan["stages"]} == {0}
+    assert again["stages"]["sparse"]["skipped"] == 3
+    assert (command.home / "data/lexical_stats/corpus.parquet").is_file()

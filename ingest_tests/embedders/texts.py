@@ -1,0 +1,35 @@
+"""Lexical rows and statistics of some texts, made without a home."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from ingest_assets.embedders.bm25 import CorpusStats
+from ingest_assets.embedders.lexical import count_terms
+from ingest_assets.embedders.terms import analysis_for
+from ingest_assets.model.embedding import LexicalOptions
+from ingest_assets.model.schemas import LEXICAL
+
+
+def lexical_rows(texts: Mapping[str, str], options: LexicalOptions, language: str = "en") -> pa.Table:
+    """The rows of chunks with these ids and texts, all of one document."""
+    analysis = analysis_for(options, language)
+    counted = count_terms(pa.array(texts.values(), pa.string()), analysis)
+    columns = {
+        "chunk_id": pa.array(texts, pa.string()),
+        "doc_id": pa.array(["doc"] * len(texts)),
+        "ordinal": pa.array(range(len(texts)), pa.int32()),
+        "terms": counted.terms,
+        "counts": counted.counts,
+        "length": counted.length,
+        "language": pa.array([analysis.language or None] * len(texts), pa.string()),
+    }
+    return pa.table(columns, schema=LEXICAL.schema)
+
+
+def stats_by_hand(rows: pa.Table) -> CorpusStats:
+    """What the statistics must say."""
+    frequencies = Counter(term for terms in rows["terms"].to_pylist() for term in terms)
+    lengths = rows["length"].to_pylist()
+    return CorpusStats(len(lengths), sum(lengths) / len(lengths), frequencies)

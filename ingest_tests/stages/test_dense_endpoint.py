@@ -1,0 +1,160 @@
+"""The dense stage with an endpoint behind it, and what it remembers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ingest_assets.embedders.endpoint_errors import EndpointBusy, TextRefused, VectorUnusable
+from ingest_assets.embedders.registry import close_dense
+from ingest_assets.model.embedding import CacheOptions
+from ingest_assets.model.errors import ContractBroken, ItemError
+from ingest_assets.model.items import ItemContext
+from ingest_assets.model.schemas import CHUNKS
+from ingest_assets.stages.dense import DenseStage
+from ingest_tests.embedders.vector_server import (
+    VectorScript,
+    VectorServer,
+    answer_of,
+    items_of,
+    options_for,
+    serving,
+    vector_of,
+)
+from ingest_tests.parsing.vision_server import Reply, refused
+from ingest_tests.stages.conftest import item_of, write_table
+
+
+def _rows(stage: DenseStage, home: Path, texts: Sequence[str], context: ItemContext) -> pa.Table:
+    """What the stage makes of a document with these chunks."""
+    rows = [
+        {
+            name: "" if pa.types.is_string(field.type) else None
+            for name, field in zip(CHUNKS.schema.names, CHUNKS.schema, strict=True)
+        }
+        | {"chunk_id": f"chunk {n}", "doc_id": "docs:a", "ordinal": n, "text": text, "contextualized": text}
+        | {"headings": [], "captions": [], "pages": [], "item_refs": [], "tokens": 1, "start_offset": 0}
+        for n, text in enumerate(texts)
+    ]
+    chunks = write_table(
+        home / "chunks.parquet", CHUNKS, {"docs:a": pa.Table.from_pylist(rows, CHUNKS.schema)}
+    )
+    (candidate,) = stage.candidates(chunks)
+    return stage.rows(item_of(stage, candidate, home), context)
+
+
+def _stage(server: VectorServer, home: Path, **remote: Any) -> DenseStage:
+    return DenseStage(
+        options_for(server.url, retries=0, **remote),
+        CacheOptions(path=str(home / "cache" / "vectors.sqlite")),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _closed_again() -> Any:
+    yield
+    close_dense()
+
+
+def test_text_that_was_embedded_before_costs_no_request(tmp_path: Path):
+    """A changed document costs what is new; a forced run pays for all."""
+    with serving() as server:
+        stage, first, second, forced = (
+            _stage(server, tmp_path),
+            ItemContext(),
+            ItemContext(),
+            ItemContext(anew=True),
+        )
+
+        before = _rows(stage, tmp_path, ["a", "b", "a"], first)
+        after = _rows(stage, tmp_path, ["b", "new", "a"], second)
+        _rows(stage, tmp_path, ["a", "b"], forced)
+
+    assert [sorted(texts) for texts in server.inputs] == [["a", "b"], ["new"], ["a", "b"]]
+    assert before["vector"][1] == after["vector"][0]
+    assert before["vector"][0] == before["vector"][2] == after["vector"][2]
+    assert (first.counts["cache_hits"], first.counts["cache_misses"]) == (1, 2)
+    assert (second.counts["cache_hits"], second.counts["cache_misses"], second.counts["requests"]) == (
+        2,
+        1,
+        1,
+    )
+
+
+def test_rows_hold_the_endpoints_vectors_at_unit_length(tmp_path: Path):
+    """With the norm they had."""
+    with serving() as server:
+        rows = _rows(_stage(server, tmp_path), tmp_path, ["a", "b"], ItemContext())
+
+    for text, vector, norm in zip("ab", rows["vector"].to_pylist(), rows["norm"].to_pylist(), strict=True):
+        np.testing.assert_allclose(np.array(vector) * norm, vector_of(text), rtol=1e-6)
+        np.testing.assert_allclose(np.linalg.norm(vector), 1, atol=1e-6)
+
+
+def _spoiling(text: str, embedding: Any) -> VectorScript:
+    def script(number: int, texts: list[str]) -> Reply:
+        items = items_of(texts)
+        for item, given in zip(items, texts, strict=True):
+            item["embedding"] = embedding if given == text else item["embedding"]
+        return answer_of(items)
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        (lambda n, texts: refused(400) if "bad" in texts else None, TextRefused),
+        (lambda n, texts: refused(500) if "bad" in texts else None, EndpointBusy),
+        (_spoiling("bad", [float("nan")] * 8), VectorUnusable),
+        (_spoiling("bad", [1.0]), VectorUnusable),
+        (_spoiling("bad", [0.0] * 8), ContractBroken),
+    ],
+    ids=["refused", "busy", "not finite", "too short", "zero"],
+)
+def test_a_chunk_without_a_vector_is_named(script: VectorScript, kind: type[ItemError], tmp_path: Path):
+    """In words and for programs, however it was found out."""
+    with serving(script) as server:
+        stage = _stage(server, tmp_path, batch_size=1)
+        with pytest.raises(kind, match="chunk 1") as caught:
+            _rows(stage, tmp_path, ["good", "bad", "fine"], ItemContext())
+
+    assert caught.value.detail["chunk_id"] == "chunk 1"
+
+
+def test_vectors_of_a_document_that_fails_are_kept(tmp_path: Path):
+    """They are paid for: when the endpoint is mended, only the others are asked for."""
+    script: VectorScript = lambda n, asked: refused(400) if n < 2 and "bad" in asked else None  # noqa: E731
+    texts, context = ["good one", "bad", "fine"], ItemContext()
+    with serving(script) as server:
+        stage = _stage(server, tmp_path, batch_size=1, max_in_flight=1)
+        with pytest.raises(TextRefused):
+            _rows(stage, tmp_path, texts, context)
+        made = len(server.asked)
+
+        _rows(stage, tmp_path, texts, ItemContext())
+
+    assert server.inputs[0] == ["good one"]
+    assert context.counts["requests"] == 1
+    assert "good one" not in [text for asked in server.inputs[made:] for text in asked]
+
+
+def test_a_long_document_that_fails_near_its_end_has_not_paid_for_nothing(tmp_path: Path):
+    """The second attempt asks for what the first did not get."""
+    texts = [f"text {n}" for n in range(700)]
+    state = {"is_dead": True}
+    script: VectorScript = lambda n, asked: refused(503) if state["is_dead"] and "text 650" in asked else None  # noqa: E731
+    with serving(script) as server:
+        stage = _stage(server, tmp_path)
+        with pytest.raises(EndpointBusy):
+            _rows(stage, tmp_path, texts, ItemContext())
+        before = len(server.asked)
+        state["is_dead"] = False
+
+        rows = _rows(stage, tmp_path, texts, ItemContext())
+
+    assert rows.num_rows == 700
+    assert sum(map(len, server.inputs[before:])) < 700 - 512
