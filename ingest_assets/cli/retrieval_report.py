@@ -68,7 +68,7 @@ def _chunk_texts(done: Ingested) -> Iterable[tuple[str, str, str]]:
 
 def _models(home: Home) -> dict[str, dict[str, str]]:
     """What the tables themselves say made them."""
-    models = {}
+    models: dict[str, dict[str, str]] = {}
     for stage in (name for name in ("dense", "sparse", "lexical") if name in home.graph):
         footer = read_footer(home.tables(stage).paths[0])
         models[stage] = dict(footer.extra) if footer else {}
