@@ -32,7 +32,13 @@ def _writer(path: Path, spec: TableSpec) -> pq.ParquetWriter:
         use_dictionary=list(spec.dictionary),
         use_byte_stream_split=list(spec.byte_stream_split),
         write_page_index=False,
+        write_statistics=_searched(spec) if spec.byte_stream_split else True,
     )
+
+
+def _searched(spec: TableSpec) -> list[str]:
+    """Columns that somebody may look for values in; the least number of any vector is nobody's question."""
+    return [field.name for field in spec.schema if not pa.types.is_nested(field.type)]
 
 
 def _regroup(tables: Iterable[pa.Table], spec: TableSpec) -> Iterable[pa.Table]:
