@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from ingest_tests.bench import (
     artifact_queue,
+    dense_speed,
     dying_workers,
     idle_coordinator,
     queue_import,
@@ -29,6 +30,7 @@ _MODULES = (
     sensor_tick,
     text_claims,
     reading_speed,
+    dense_speed,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {

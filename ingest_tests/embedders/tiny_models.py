@@ -4,7 +4,34 @@ import json
 from pathlib import Path
 from typing import Any
 
-WORDS = "the a bridge swarm hive cable rust onion soup in may was found , . ##s ##ed x b c d e f g h i".split()
+WORDS = [
+    "the",
+    "a",
+    "bridge",
+    "swarm",
+    "hive",
+    "cable",
+    "rust",
+    "onion",
+    "soup",
+    "in",
+    "may",
+    "was",
+    "found",
+    ",",
+    ".",
+    "##s",
+    "##ed",
+    "x",
+    "b",
+    "c",
+    "d",
+    "e",
+    "f",
+    "g",
+    "h",
+    "i",
+]
 SHAPE: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
