@@ -1,4 +1,4 @@
-"""Dense vectors in float32 and int8 against `SentenceTransformer.encode(list)` with its default batch size."""
+"""Dense vectors, float32 and int8, against `SentenceTransformer.encode(list)` with its default batch size."""
 
 import random
 import re

@@ -87,7 +87,7 @@ def test_a_folder_with_further_layers_goes_to_the_library(tiny: str, tmp_path: P
     options = DenseOptions(model=str(folder), device="cpu")
 
     assert resolve_dense(options).provider == "sentence-transformers"
-    with pytest.raises(ConfigError, match='has Dense, .* set .*provider = "sentence-transformers"'):
+    with pytest.raises(ConfigError, match=r'has Dense, .* set .*provider = "sentence-transformers"'):
         LocalKind().describe(options)
     facts, opened = SentencesKind().describe(options), SentencesKind().open(options)
     assert facts.dim == opened.dim == 5
