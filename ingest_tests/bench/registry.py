@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from ingest_tests.bench import (
     artifact_queue,
     chunk_speed,
+    dense_speed,
     dying_workers,
     idle_coordinator,
     lexical_speed,
@@ -33,6 +34,7 @@ _MODULES = (
     reading_speed,
     chunk_speed,
     lexical_speed,
+    dense_speed,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {
