@@ -3,10 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup setup-dev demo test test-slow lint bench ui clean
+.PHONY: help setup setup-dev demo test test-slow lint bench bench-quick ui clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 # Each stamp says which files the environment was made from, so that a changed pin installs again.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -47,9 +47,12 @@ lint: setup-dev ## Lint and type-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup-dev ## Measure the runner against the figures wanted of it; best on a quiet machine
-	$(BIN)/python -m ingest_tests.bench --json bench.json
+bench: setup-dev ## Measure the product against the naive ways; on a quiet machine (CORPUS=folder: on your documents)
+	$(BIN)/python -m ingest_tests.bench --json bench.json $(if $(CORPUS),--corpus '$(CORPUS)')
+
+bench-quick: setup-dev ## The same table from less of everything, in about three minutes
+	$(BIN)/python -m ingest_tests.bench --quick --json bench.json $(if $(CORPUS),--corpus '$(CORPUS)')
 
 clean: ## Remove what was made here, except .venv
-	rm -rf demo bench.json build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf demo bench.json bench-memory.svg build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -5,13 +5,15 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ingest_tests.bench.apart import measured_apart
 from ingest_tests.bench.figures import Figure, Size
-from ingest_tests.bench.registry import BENCHMARKS, SUMMARIES
+from ingest_tests.bench.memory_plot import PLOT_VARIABLE
+from ingest_tests.bench.registry import BENCHMARKS, QUICK_SCALES, SUMMARIES
 
+CORPUS_VARIABLE = "BENCH_CORPUS"
 _COLUMNS = "{:<16}  {:<46}  {:>12}  {:<8}  {:<14}  {:<10}  {:<4}  {}"
 _HEADER = ("name", "figure", "measured", "unit", "spread", "wanted", "ok", "note")
 
@@ -23,10 +25,13 @@ def main(arguments: Sequence[str]) -> int:
         for name, summary in SUMMARIES.items():
             sys.stdout.write(f"{name:<18}{summary}\n")
         return 0
-    size = Size(given.scale, given.corpus)
-    found = _run(given.names or list(BENCHMARKS), size)
+    names = given.names or list(BENCHMARKS)
+    sizes = {name: Size(QUICK_SCALES[name] if given.quick else given.scale, given.corpus) for name in names}
     if given.json:
-        given.json.write_text(_as_json(found, size), encoding="utf-8")
+        os.environ.setdefault(PLOT_VARIABLE, str(given.json.resolve().with_name("bench-memory.svg")))
+    found = _run(sizes)
+    if given.json:
+        given.json.write_text(_as_json(found, sizes), encoding="utf-8")
     return exit_code(found)
 
 
@@ -47,20 +52,21 @@ def _shown(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.3g}"
 
 
-def _run(names: Sequence[str], size: Size) -> list[tuple[str, Figure]]:
+def _run(sizes: Mapping[str, Size]) -> list[tuple[str, Figure]]:
     found = []
     sys.stdout.write(_COLUMNS.format(*_HEADER) + "\n")
-    for name in names:
-        for figure in measured_apart(name, size):
+    for name, size in sizes.items():
+        for measured in measured_apart(name, size):
+            figure = measured.at(size)
             found.append((name, figure))
             sys.stdout.write(table_line(name, figure) + "\n")
         sys.stdout.flush()
     return found
 
 
-def _as_json(found: Sequence[tuple[str, Figure]], size: Size) -> str:
+def _as_json(found: Sequence[tuple[str, Figure]], sizes: Mapping[str, Size]) -> str:
     report = {
-        "scale": size.scale,
+        "scale": {name: size.scale for name, size in sizes.items()},
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "figures": [figure.as_row(name) for name, figure in found],
@@ -74,11 +80,13 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say which there are")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file too")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the items; figures are for 1")
+    parser.add_argument("--quick", action="store_true", help="the same table from less, in three minutes")
     parser.add_argument(
         "--corpus",
         type=Path,
         metavar="FOLDER",
-        help="documents of your own to measure with",
+        default=os.environ.get(CORPUS_VARIABLE) or None,
+        help=f"documents of your own to measure with; default: what {CORPUS_VARIABLE} names",
     )
     given = parser.parse_args(arguments)
     unknown = sorted(set(given.names) - set(BENCHMARKS))

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +54,13 @@ class Figure:
     def is_ok(self) -> bool:
         """True when nothing is wanted, or when it holds."""
         return self.relation is None or _HOLDS[self.relation](self.value, self.bound)
+
+    def at(self, size: Size) -> "Figure":
+        """As it is judged at a size: what needs the full one is information at a smaller, and says so."""
+        if size.scale >= 1 or not self.needs_full_size:
+            return self
+        note = f"{self.note}; {self.wanted} is wanted at full size only".lstrip("; ")
+        return replace(self, relation=None, note=note)
 
     def as_row(self, benchmark: str) -> dict[str, Any]:
         """For the JSON file."""

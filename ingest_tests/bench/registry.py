@@ -11,12 +11,14 @@ from ingest_tests.bench import (
     lexical_speed,
     queue_import,
     reading_speed,
+    reruns,
     schedule_order,
     sensor_tick,
     skipped_items,
     stuck_item,
     text_claims,
     trivial_items,
+    vector_files,
 )
 from ingest_tests.bench.figures import Figure, Size
 
@@ -35,6 +37,8 @@ _MODULES = (
     chunk_speed,
     lexical_speed,
     dense_speed,
+    vector_files,
+    reruns,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {
@@ -42,4 +46,8 @@ BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {
 }
 SUMMARIES: Mapping[str, str] = {
     module.__name__.rpartition(".")[2]: (module.__doc__ or "").partition("\n")[0] for module in _MODULES
+}
+# How much of each a quick run takes: what is short anyway, all of it.
+QUICK_SCALES: Mapping[str, float] = {
+    module.__name__.rpartition(".")[2]: getattr(module, "QUICK", 0.1) for module in _MODULES
 }

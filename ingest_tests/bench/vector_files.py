@@ -72,6 +72,8 @@ def _other_rows(path: Path, ids: Sequence[str], vectors: np.ndarray) -> int:
     table = pq.read_table(path).combine_chunks()
     column = table["vector"].combine_chunks()
     found = column.flatten().to_numpy().reshape(-1, DIM).view(np.uint32)
-    same = (found == vectors.view(np.uint32)).all(axis=1) if len(found) == len(vectors) else np.zeros(len(ids))
+    same = (
+        (found == vectors.view(np.uint32)).all(axis=1) if len(found) == len(vectors) else np.zeros(len(ids))
+    )
     named = np.array(table["chunk_id"].to_pylist()) == np.array(ids) if len(same) == table.num_rows else same
     return int(len(ids) - (same * named).sum())

@@ -1,0 +1,57 @@
+"""The coordinator's memory over a full run: one figure, a sparkline for the table, and a drawing."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ingest_tests.bench.figures import Figure
+from ingest_tests.bench.whole_runs import WholeRun
+
+PLOT_VARIABLE = "BENCH_PLOT"  # where the drawing goes; without it there is none
+MIB = 2**20
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH, _HEIGHT, _MARGIN = 720, 240, 40
+
+
+def memory_figures(run: WholeRun, documents: int) -> list[Figure]:
+    """The peak after the first batch over what it was at that batch's end: flat is about one."""
+    after = [resident for done, resident in run.resident if done >= 1]
+    if not after:
+        return []
+    if plot := os.environ.get(PLOT_VARIABLE):
+        Path(plot).write_text(as_svg(run.resident, documents), encoding="utf-8")
+    name = f"memory after batch 1, {documents:,} documents"
+    note = f"{sparkline([resident for _, resident in run.resident])} {max(after) / MIB:,.0f} MiB at most"
+    figure = Figure(name, max(after) / after[0], "times", "<=", 1.1, note=note, needs_full_size=True)
+    return [figure]
+
+
+def sparkline(values: Sequence[float], width: int = 32) -> str:
+    """The greatest of each stretch as a bar, from nothing to the peak."""
+    stretches = [values[len(values) * at // width : len(values) * (at + 1) // width] for at in range(width)]
+    peaks = [max(stretch) for stretch in stretches if stretch]
+    return "".join(_BARS[int(peak / max(peaks) * (len(_BARS) - 1))] for peak in peaks)
+
+
+def as_svg(samples: Sequence[tuple[int, int]], documents: int) -> str:
+    """Resident memory over the run, a line where each batch ended."""
+    peak = max(resident for _, resident in samples)
+
+    def at(index: int, resident: int) -> str:
+        x = _MARGIN + (_WIDTH - 2 * _MARGIN) * index / max(1, len(samples) - 1)
+        return f"{x:.1f},{_HEIGHT - _MARGIN - (_HEIGHT - 2 * _MARGIN) * resident / peak:.1f}"
+
+    line = " ".join(at(index, resident) for index, (_, resident) in enumerate(samples))
+    ends = [index for index in range(1, len(samples)) if samples[index][0] > samples[index - 1][0]]
+    marks = "".join(
+        f'<polyline points="{at(index, 0)} {at(index, peak)}" stroke="#bbb" stroke-dasharray="4"/>'
+        for index in ends
+    )
+    title = f"Resident memory of the coordinator, {documents:,} documents; peak {peak / MIB:,.0f} MiB"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" fill="none">'
+        f'<rect width="100%" height="100%" fill="white"/>{marks}'
+        f'<polyline points="{line}" stroke="#1f6feb" stroke-width="1.5"/>'
+        f'<text x="{_MARGIN}" y="24" font-family="sans-serif" font-size="13" fill="#222">{title}</text>'
+        "</svg>\n"
+    )

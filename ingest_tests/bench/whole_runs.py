@@ -1,0 +1,86 @@
+"""`ingest all` in a process of its own, as a shell starts it: how long it took, and the coordinator's memory."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ingest_tests.conftest import Command, clean_environment
+
+_LOOK_S = 0.05
+_LAST_TABLES = ("dense", "lexical")
+
+
+@dataclass(slots=True)
+class WholeRun:
+    """Seconds of the command, start included; what it said; resident bytes with the batches done by then."""
+
+    seconds: float = 0.0
+    said: dict[str, Any] = field(default_factory=dict)
+    resident: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def inner_seconds(self) -> float:
+        """Those after the start of Python and its imports, and after the look at the folders."""
+        return float(self.said["wall_seconds"])
+
+
+def whole_run(
+    home: Path, *arguments: object, batch_documents: int, stop: Callable[[], bool] | None = None
+) -> WholeRun:
+    """Run the command to its end; or kill it, workers and all, as soon as `stop` says so."""
+    home.mkdir(exist_ok=True)
+    own = {"INGEST_BATCHES__MAX_DOCUMENTS": str(batch_documents), "INGEST_HOME": str(home)}
+    surroundings = clean_environment() | own
+    surroundings.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: modules are compiled once
+    run, started = WholeRun(), time.perf_counter()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        line = Command(home).line("all", *arguments, "--json")
+        child = subprocess.Popen(line, env=surroundings, stdout=out, stderr=err, start_new_session=True)
+        _watch(child, home, run, stop)
+        run.seconds = time.perf_counter() - started
+        out.seek(0), err.seek(0)
+        if stop is None:
+            assert child.returncode == 0, err.read()
+            run.said = json.loads(out.read())
+    return run
+
+
+def _watch(
+    child: "subprocess.Popen[bytes]", home: Path, run: WholeRun, stop: Callable[[], bool] | None
+) -> None:
+    coordinator = psutil.Process(child.pid)
+    while child.poll() is None:
+        if stop is not None and stop():
+            child.kill()  # its workers hang on a lifeline, and end with it
+            child.wait()
+            return
+        try:
+            run.resident.append((_batches_done(home), coordinator.memory_info().rss))
+        except psutil.NoSuchProcess:
+            pass
+        time.sleep(_LOOK_S)
+    assert child.returncode != -signal.SIGKILL, "killed by somebody else"
+
+
+def _batches_done(home: Path) -> int:
+    counts = []
+    for family in _LAST_TABLES:
+        folder = home / "data" / "embeddings" / family
+        found = os.listdir(folder) if folder.is_dir() else []
+        counts.append(sum(name.endswith(".parquet") and not name.startswith(".") for name in found))
+    return min(counts)
+
+
+def attempts(home: Path) -> int:
+    """Rows that the manifests have of finished attempts, over all stages: what was really computed."""
+    files = (home / "state" / "manifests").glob("*.jsonl")
+    return sum(file.read_bytes().count(b"\n") for file in files)
