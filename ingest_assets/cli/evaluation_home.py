@@ -71,7 +71,7 @@ def ingest_set(home: Home, layout: Layout, chosen: LabelledSet, progress: str) -
     layout.ledger.parent.mkdir(parents=True, exist_ok=True)
     resource = HomeResource(path=str(layout.home), settings=settings_to_json(_settings(home)))
     here = resource.open()
-    stages = list(GRAPH)
+    stages = list(here.graph)
     try:
         refuse_early(here, stages, StageRunConfig.model_validate({}))
         here.watch_as(_SOURCE, folder)

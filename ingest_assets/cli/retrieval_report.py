@@ -68,8 +68,8 @@ def _chunk_texts(done: Ingested) -> Iterable[tuple[str, str, str]]:
 
 def _models(home: Home) -> dict[str, dict[str, str]]:
     """What the tables themselves say made them."""
-    models = {}
-    for stage in ("dense", "lexical"):
+    models: dict[str, dict[str, str]] = {}
+    for stage in (name for name in ("dense", "sparse", "lexical") if name in home.graph):
         footer = read_footer(home.tables(stage).paths[0])
         models[stage] = dict(footer.extra) if footer else {}
     return models
@@ -110,7 +110,8 @@ def print_report(report: dict[str, Any]) -> None:
 
 
 def _print_table(title: str, rankings: dict[str, Figures]) -> None:
-    names = list(next(iter(rankings.values())))
+    shown = [name for name in next(iter(rankings.values())) if not name.startswith("token_iou")]
+    names = [name for name in shown if not name.startswith("token_precision") or name.endswith("@5")]
     widths = [max(len(name), 7) for name in names]
     say()
     say(f"{title or 'ranking':24}" + "  ".join(f"{n:>{w}}" for n, w in zip(names, widths, strict=True)))

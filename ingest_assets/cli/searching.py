@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from ingest_assets.defs.home import Home
 from ingest_assets.embedders.bm25 import LexicalIndex
 from ingest_assets.embedders.registry import open_dense
+from ingest_assets.embedders.sparse import open_sparse
 from ingest_assets.evaluation.ranking import best_first, fused
 
 DEPTH = 1000  # of a ranking: what stands deeper is not looked at, nor fused
@@ -17,7 +18,8 @@ Rankings = dict[str, list[str]]  # by query
 
 def chunk_rankings(home: Home, queries: Mapping[str, str]) -> dict[str, Rankings]:
     """For each family the chunks that its search finds, best first, for each query."""
-    return {"dense": _by_meaning(home, queries), "lexical": _by_words(home, queries)}
+    sparse = {"sparse": _by_entries(home, queries)} if "sparse" in home.graph else {}
+    return {"dense": _by_meaning(home, queries), **sparse, "lexical": _by_words(home, queries)}
 
 
 def document_rankings(chunks: Mapping[str, Rankings], document_of: Mapping[str, str]) -> dict[str, Rankings]:
@@ -51,6 +53,24 @@ def _by_meaning(home: Home, queries: Mapping[str, str]) -> Rankings:
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
+
+
+def _by_entries(home: Home, queries: Mapping[str, str]) -> Rankings:
+    """The chunks that share an entry with the query, by the product of their weights."""
+    rows = _rows(home, "sparse", ["chunk_id", "indices", "values"])
+    ids, lists = rows["chunk_id"].to_pylist(), rows["indices"].combine_chunks()
+    of_chunk = np.repeat(np.arange(len(ids)), lists.value_lengths().to_numpy())
+    entries = lists.flatten().to_numpy()
+    weights = rows["values"].combine_chunks().flatten().to_numpy()
+    found: Rankings = {}
+    vectors = open_sparse(home.settings.embeddings.sparse).embed(list(queries.values()))
+    for query, (indices, values) in zip(queries, vectors, strict=True):
+        asked = np.zeros(int(max(entries.max(initial=0), indices.max(initial=0))) + 1)
+        asked[indices] = values
+        scores = np.bincount(of_chunk, weights=weights * asked[entries], minlength=len(ids))
+        best = np.argsort(-scores, kind="stable")
+        found[query] = [ids[at] for at in best if scores[at] > 0]
+    return found
 
 
 def _by_words(home: Home, queries: Mapping[str, str]) -> Rankings:

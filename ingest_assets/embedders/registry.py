@@ -87,7 +87,8 @@ def _load(entry: EntryPoint) -> Any:
 
 
 def _instance(found: Any, name: str) -> DenseKind:
-    kind = found if callable(getattr(found, "describe", None)) and not isinstance(found, type) else found()
+    is_made = not callable(found) or (hasattr(found, "describe") and not isinstance(found, type))
+    kind = found if is_made else found()
     if callable(getattr(kind, "describe", None)) and callable(getattr(kind, "open", None)):
         return kind
     raise ConfigError(f"embeddings.dense.provider: {name!r} is no provider: it lacks describe() or open().")

@@ -23,24 +23,29 @@ class TextIndex:
         start = self._start_of(chunk)
         if start is None:
             return []
-        low = max(0, start - _SLACK)
-        window = self._tokens[low : start + len(chunk) + 2 * _SLACK]
-        matcher = SequenceMatcher(None, window, list(chunk), autojunk=False)
-        places = [low + m.a + offset for m in matcher.get_matching_blocks() for offset in range(m.size)]
-        self._next = max(self._next, places[0]) if places else self._next
+        places = self._places_from(start, list(chunk))
+        self._next = places[-1] + 1 if places else self._next
         return places
 
+    def _places_from(self, start: int, chunk: list[str]) -> list[int]:
+        if self._tokens[start : start + len(chunk)] == chunk:
+            return list(range(start, start + len(chunk)))
+        low = max(0, start - _SLACK)
+        window = self._tokens[low : start + len(chunk) + 2 * _SLACK]
+        matcher = SequenceMatcher(None, window, chunk, autojunk=False)
+        return [low + m.a + offset for m in matcher.get_matching_blocks() for offset in range(m.size)]
+
     def _start_of(self, chunk: Sequence[str]) -> int | None:
-        """Where most runs of three tokens say that the chunk begins; the next such place, if many do."""
+        """Where most runs of three tokens say that the chunk begins; if many, the nearest to the last end."""
         votes: Counter[int] = Counter()
         for offset in range(max(len(chunk) - _GRAM + 1, 1)):
             for place in self._grams.get(tuple(chunk[offset : offset + _GRAM]), ()):
-                votes[(place - offset) // _SLACK] += 1
+                votes[place - offset] += 1
         if not votes:
             return self._short_start(chunk)
         most = max(votes.values())
-        good = [bucket * _SLACK for bucket, count in votes.items() if count >= 0.9 * most]
-        return max(0, min(good, key=lambda start: (start + _SLACK < self._next, abs(start - self._next))))
+        good = [start for start, count in votes.items() if count >= 0.9 * most]
+        return max(0, min(good, key=lambda start: (abs(start - self._next), start)))
 
     def _short_start(self, chunk: Sequence[str]) -> int | None:
         """A chunk too short for a run, or without one in the text: after the last one, if anywhere."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from ingest_assets.model.errors import ConfigError
 
 Profile = Literal["cpu-small", "default", "long-context"]
-Tables = Literal["whole", "rows"]
+Tables = Literal["docling", "values", "rows"]
 
 _PLAIN: Mapping[str, Any] = {
     "max_tokens": 256,
@@ -17,7 +17,7 @@ _PLAIN: Mapping[str, Any] = {
     "merge_peers": True,
     "overlap_tokens": 0,
     "soft_barrier_margin": 0,
-    "tables": "whole",
+    "tables": "docling",
 }
 PROFILES: Mapping[Profile, Mapping[str, Any]] = {
     "default": _PLAIN,
@@ -68,9 +68,9 @@ class ChunkOptions(BaseModel):
     )
     tables: Tables | None = Field(
         None,
-        description="A table that does not fit: whole = written value by value, each with the names of its "
-        "row and column, and cut between values; rows = written as Markdown, and cut between rows with the "
-        "header repeated.",
+        description="A table that does not fit: docling = as HybridChunker cuts it by itself; values = written "
+        "value by value, each with the names of its row and column, and cut between values; rows = written as "
+        "Markdown, and cut between rows with the header repeated.",
     )
     tokenizer: str = Field(
         "",

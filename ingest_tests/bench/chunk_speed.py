@@ -87,7 +87,7 @@ def _docling(stage: ChunksStage) -> Callable[[Any], list[Chunk]]:
     counting = HuggingFaceTokenizer(tokenizer=tokenizer, max_tokens=stage.cut.max_tokens)
 
     def chunks(document: Any) -> list[Chunk]:
-        chunker = HybridChunker(tokenizer=counting, repeat_table_header=False)
+        chunker = HybridChunker(tokenizer=counting)
         found = []
         for chunk in chunker.chunk(document):
             contextualized = chunker.contextualize(chunk)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from ingest_tests.bench import (
     artifact_queue,
     chunk_speed,
+    dense_speed,
     document_runs,
     dying_workers,
     idle_coordinator,
@@ -36,6 +37,7 @@ _MODULES = (
     reading_speed,
     chunk_speed,
     lexical_speed,
+    dense_speed,
     vector_files,
     document_runs,
     reruns,

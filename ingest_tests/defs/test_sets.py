@@ -19,8 +19,8 @@ from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.housekeeping import tidy
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.sets import building, cut_over
-from ingest_assets.embedders.lexical import term_counts
-from ingest_assets.model.errors import ContractBroken, ItemError, ItemTimeout
+from ingest_assets.model.errors import ContractBroken, ItemTimeout
+from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.locks import FileLock
 from ingest_assets.storage.sets import UNKNOWN, set_of
@@ -191,7 +191,8 @@ def test_only_what_can_never_be_done_does_not_hold_the_new_set_back(
 ):
     """An endpoint that is down for an hour must not cost what the old set has."""
     old = world.served()
-    monkeypatch.setattr("ingest_assets.stages.lexical.term_counts", _failing_for("oxalic", error))
+    whole = LexicalStage.rows
+    monkeypatch.setattr(LexicalStage, "rows", _failing_for("varroa", error))
 
     world.run(4)
 
@@ -201,7 +202,7 @@ def test_only_what_can_never_be_done_does_not_hold_the_new_set_back(
     if found is not None:
         assert [each.item_id for each in found.holding] == ["notes:varroa.html"]
         assert "held back by 1 failed, first notes:varroa.html [E_" in found.as_line()
-    monkeypatch.setattr("ingest_assets.stages.lexical.term_counts", term_counts)
+    monkeypatch.setattr(LexicalStage, "rows", whole)
     world.run(4)
     assert building(world.home(4), "lexical") is None
     assert len(world.documents()) == 3
@@ -210,7 +211,7 @@ def test_only_what_can_never_be_done_does_not_hold_the_new_set_back(
 def test_a_set_without_a_row_never_replaces_one_that_has_some(world: World, monkeypatch: pytest.MonkeyPatch):
     """When nothing can be done at all, the settings are to blame and not the documents."""
     old = world.served()
-    monkeypatch.setattr("ingest_assets.stages.lexical.term_counts", _failing_for("", ContractBroken))
+    monkeypatch.setattr(LexicalStage, "rows", _failing_for("", ContractBroken))
 
     world.run(4)
 
@@ -310,10 +311,12 @@ def _without_set(path: Path) -> None:
         writer.add_key_value_metadata(said)
 
 
-def _failing_for(word: str, error: type[Exception]) -> Callable:
-    def count(text: str, min_chars: int = 1):
-        if word in text:
-            raise error("a fault") if issubclass(error, ItemError) else error()
-        return term_counts(text, min_chars)
+def _failing_for(name: str, error: type[Exception]) -> Callable:
+    made = LexicalStage.rows
 
-    return count
+    def rows(self, item, context):
+        if name in item.item_id:
+            raise error("a fault")
+        return made(self, item, context)
+
+    return rows

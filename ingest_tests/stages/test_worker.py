@@ -51,7 +51,7 @@ def test_rows_are_staged_under_the_items_fingerprint(tmp_path: Path) -> None:
     """The result says how many and where, and holds no row itself."""
     worker = StageWorker(CountedStage(3), str(tmp_path), BATCH)
 
-    result = worker(WorkItem("docs:a", "f"), CONTEXT)
+    result = worker(WorkItem("docs:a", "f"), ItemContext())
 
     assert (result.rows, result.counts) == (3, {"rows": 3})
     assert result.outputs == (str(parts(tmp_path).path("docs:a")),)

@@ -17,6 +17,7 @@ from docling_core.transforms.serializer.markdown import MarkdownTableSerializer
 from docling_core.types.doc import DoclingDocument, TableItem
 from pydantic import ConfigDict
 
+from ingest_assets.model.chunking import Tables
 from ingest_assets.stages.chunking.counting import open_counter
 from ingest_assets.stages.chunking.tables import TripletWriter
 from ingest_assets.stages.chunking.writing import Writer
@@ -102,17 +103,18 @@ class QuickChunker(HybridChunker):
         return cast(list[str], cut(doc_chunk.text))
 
 
-def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, rows: bool) -> QuickChunker:
-    """A chunker; with `rows`, tables that do not fit are cut between rows, each piece with the header.
+def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, tables: Tables) -> QuickChunker:
+    """A chunker; `tables` says how those that do not fit are written and cut.
 
-    Without, Docling's own repetition stays off: every value is written with its column's name already, and
-    Docling would begin each piece with the rule of a table that is not drawn.
+    Docling's own way repeats a header that its own writing of tables does not have, and begins each piece
+    with the rule below it. With `values` that is left out: each value has its column's name already.
     """
+    written = MarkdownTableSerializer() if tables == "rows" else TripletWriter()
     return QuickChunker(
         tokenizer=CountingTokenizer(
             tokenizer=tokenizer, max_tokens=max_tokens, counter=open_counter(tokenizer)
         ),
         merge_peers=merge_peers,
-        repeat_table_header=rows,
-        serializer_provider=OneWriter(MarkdownTableSerializer() if rows else TripletWriter()),
+        repeat_table_header=tables != "values",
+        serializer_provider=OneWriter(written),
     )

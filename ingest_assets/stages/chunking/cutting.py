@@ -20,7 +20,7 @@ class Cutter:
     def __init__(self, tokenizer: Any, cut: Cut) -> None:
         self._cut = cut
         self._chunker = open_chunker(
-            tokenizer, cut.new_tokens, merge_peers=cut.merge_peers, rows=cut.tables == "rows"
+            tokenizer, cut.new_tokens, merge_peers=cut.merge_peers, tables=cut.tables
         )
         self.count: Callable[[str], int] = self._chunker.tokenizer.counter
 

@@ -47,7 +47,7 @@ def by_docling(document: DoclingDocument, kind: str, options: ChunkOptions) -> l
     chunker = HybridChunker(
         tokenizer=counting,
         merge_peers=settled(options).merge_peers,
-        repeat_table_header=rows,
+        repeat_table_header=settled(options).tables != "values",
         serializer_provider=provider,
     )
     found = []
@@ -89,9 +89,9 @@ def _outcome(way: Any, *arguments: Any) -> Any:
     return ValueError
 
 
-@pytest.mark.parametrize("tables", ["whole", "rows"])
+@pytest.mark.parametrize("tables", ["docling", "values", "rows"])
 @pytest.mark.parametrize("merge_peers", [True, False])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**9), max_tokens=st.sampled_from([16, 40, 120, 254]))
 def test_any_document_is_cut_as_docling_cuts_it(
     seed: int, max_tokens: int, merge_peers: bool, tables: Any
