@@ -5,7 +5,7 @@ import hashlib
 import json
 import unicodedata
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -46,7 +46,22 @@ def fingerprint(
     stage: str, stage_version: str, config: Mapping[str, Any], libraries: Mapping[str, str], upstream: str
 ) -> str:
     """Why an item is current; chained through `upstream`, so that staleness flows down the graph."""
-    return sha256_text(canonical_json([stage, stage_version, dict(config), dict(libraries), upstream]))
+    return fingerprints(stage, stage_version, config, libraries)(upstream)
+
+
+def fingerprints(
+    stage: str, stage_version: str, config: Mapping[str, Any], libraries: Mapping[str, str]
+) -> Callable[[str], str]:
+    """The same for many items, by what each reads: all else is written and hashed once."""
+    head = canonical_json([stage, stage_version, dict(config), dict(libraries)]).removesuffix("]")
+    begun = hashlib.sha256(head.encode("utf-8", "surrogatepass"))
+
+    def of(upstream: str) -> str:
+        digest = begun.copy()
+        digest.update(f",{canonical_json(upstream)}]".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    return of
 
 
 def installed_versions(*packages: str) -> dict[str, str]:

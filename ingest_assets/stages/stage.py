@@ -1,12 +1,13 @@
 """What every stage is: a recipe with a name and a version that turns one item into rows."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ingest_assets.model.identity import canonical_json, fingerprint, sha256_text
+from ingest_assets.model.identity import canonical_json, fingerprints, sha256_text
 from ingest_assets.model.items import ItemContext, Record, WorkItem, is_current
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.stages.adoption import stored_by_fingerprint
@@ -89,6 +90,18 @@ def config_hash(stage: Stage) -> str:
     )
 
 
+def _marks(stage: Stage) -> Callable[[Candidate], str]:
+    """Fingerprints of candidates; what those that ignore the same settings have in common is hashed once."""
+    config, libraries = stage.config(), stage.libraries()
+
+    @functools.cache
+    def ignoring(ignored: tuple[str, ...]) -> Callable[[str], str]:
+        deciding = {key: value for key, value in config.items() if key not in ignored}
+        return fingerprints(stage.name, stage.version, deciding, libraries)
+
+    return lambda candidate: ignoring(candidate.ignores)(candidate.upstream)
+
+
 def work_items(
     stage: Stage,
     candidates: Iterable[Candidate],
@@ -98,12 +111,12 @@ def work_items(
     staged: Mapping[str, Record],
 ) -> Iterator[WorkItem]:
     """The plan: pure, in the order given; each item knows what is stored for it."""
-    cfg_hash, config, libraries = config_hash(stage), stage.config(), stage.libraries()
+    cfg_hash, asset = config_hash(stage), stage.spec.asset
     held = stored.items if stored else {}
-    elsewhere = stored_by_fingerprint(layout.table(stage.spec.asset, batch), stored)
+    elsewhere = stored_by_fingerprint(layout.table(asset, batch), stored)
+    mark_of, part_of = _marks(stage), layout.part_paths(asset, batch)
     for candidate in candidates:
-        deciding = {key: value for key, value in config.items() if key not in candidate.ignores}
-        mark = fingerprint(stage.name, stage.version, deciding, libraries, candidate.upstream)
+        mark = mark_of(candidate)
         part = staged.get(candidate.item_id)
         record = part if part and part.fingerprint == mark else held.get(candidate.item_id)
         adopts = candidate.can_adopt and mark in elsewhere and not is_current(record, mark)
@@ -112,7 +125,7 @@ def work_items(
             fingerprint=mark,
             cfg_hash=cfg_hash,
             input_paths=candidate.input_paths,
-            output_paths=(str(layout.part(stage.spec.asset, batch, candidate.item_id)),),
+            output_paths=(part_of(candidate.item_id),),
             meta={**candidate.meta, ADOPTS: elsewhere[mark]} if adopts else candidate.meta,
             cost_hint=candidate.cost_hint,
             record=record,

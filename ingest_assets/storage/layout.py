@@ -1,5 +1,7 @@
 """Every path of a home folder is built here, and nowhere else."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +97,11 @@ class Layout:
 
     def part(self, asset: str, batch: str, item_id: str) -> Path:
         return self.parts(asset, batch) / f"{sha256_text(item_id)}.parquet"
+
+    def part_paths(self, asset: str, batch: str) -> Callable[[str], str]:
+        """The same for every item of a batch, as texts: paths are dear to build one by one."""
+        folder = str(self.parts(asset, batch))
+        return lambda item_id: f"{folder}{os.sep}{sha256_text(item_id)}.parquet"
 
     @property
     def blobs(self) -> Path:
