@@ -1,5 +1,6 @@
 """Running stages through Dagster, batch after batch, and adding up what came out."""
 
+import contextlib
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from ingest_assets.defs.automation import run_tags
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.completeness import StageState, batch_states
 from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.held_open import held_open
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.instance import apply_pools, open_instance
 from ingest_assets.defs.jobs import INGEST_ALL
@@ -94,7 +96,7 @@ def run_batches(
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()
     answer = _answer_to_a_press(home, stages)
-    with PRESSES.answered(answer), open_instance(home.layout, captures_output=False) as instance:
+    with PRESSES.answered(answer), _instance(home) as instance:
         settle_orphans(instance)
         settle_leases(home)
         apply_pools(instance, home.settings.pools)
@@ -127,6 +129,13 @@ def run_batches(
     return report
 
 
+@contextlib.contextmanager
+def _instance(home: Home) -> Iterator[dg.DagsterInstance]:
+    """The home's instance, for as long as this command needs it."""
+    with held_open(home.layout.state), open_instance(home.layout, captures_output=False) as instance:
+        yield instance
+
+
 def _settle_sets(home: Home, stages: Sequence[str]) -> None:
     """What a killed run left of a change of sets, and sets that were whole before."""
     for stage in families(home, stages):
@@ -135,7 +144,7 @@ def _settle_sets(home: Home, stages: Sequence[str]) -> None:
 
 def run_job(home: Home, name: str, resource: HomeResource | None = None) -> str | None:
     """Run a job that is of no batch; gives why it failed, if it did."""
-    with open_instance(home.layout, captures_output=False) as instance:
+    with _instance(home) as instance:
         opened = resource or HomeResource(path=str(home.layout.home))
         job = build_definitions(opened).resolve_job_def(name)
         result = _run(job, instance=instance, run_config=_run_config(home, (), {}), tags=_CLI_TAGS)
