@@ -1,9 +1,9 @@
 """The Cranfield collection: 1,400 abstracts, 225 queries, judged.
 
 Grades 1 to 4 are relevant, 1 the most. `ndcg@10` counts each of them the same; `ndcg_graded@10` gives grade 1
-four points, grade 4 one. The former was chosen among several conventions because, on whole abstracts, it alone
-gave the figures in our field notes, which do not say theirs. Grade -1 stands once per query, and the readme does
-not explain it: it counts as not relevant, as in those figures.
+four points, grade 4 one. Of the conventions tried, the former gave, on whole abstracts, the figures of our
+field notes, which name none. Grade -1 stands once per query; the readme does not explain it, it counts
+as not relevant.
 """
 
 import re
