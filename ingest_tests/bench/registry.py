@@ -6,6 +6,7 @@ from ingest_tests.bench import (
     artifact_queue,
     chunk_speed,
     dense_speed,
+    document_runs,
     dying_workers,
     idle_coordinator,
     lexical_speed,
@@ -38,6 +39,7 @@ _MODULES = (
     lexical_speed,
     dense_speed,
     vector_files,
+    document_runs,
     reruns,
 )
 

@@ -1,7 +1,7 @@
-"""`ingest all` in a process of its own, as a shell starts it: how long it took, and the coordinator's memory."""
+"""`ingest all` in a process of its own, as a shell starts it: its seconds, and its memory meanwhile."""
 
+import contextlib
 import json
-import os
 import signal
 import subprocess
 import tempfile
@@ -47,7 +47,8 @@ def whole_run(
         child = subprocess.Popen(line, env=surroundings, stdout=out, stderr=err, start_new_session=True)
         _watch(child, home, run, stop)
         run.seconds = time.perf_counter() - started
-        out.seek(0), err.seek(0)
+        out.seek(0)
+        err.seek(0)
         if stop is None:
             assert child.returncode == 0, err.read()
             run.said = json.loads(out.read())
@@ -63,10 +64,8 @@ def _watch(
             child.kill()  # its workers hang on a lifeline, and end with it
             child.wait()
             return
-        try:
+        with contextlib.suppress(psutil.NoSuchProcess):
             run.resident.append((_batches_done(home), coordinator.memory_info().rss))
-        except psutil.NoSuchProcess:
-            pass
         time.sleep(_LOOK_S)
     assert child.returncode != -signal.SIGKILL, "killed by somebody else"
 
@@ -75,8 +74,7 @@ def _batches_done(home: Path) -> int:
     counts = []
     for family in _LAST_TABLES:
         folder = home / "data" / "embeddings" / family
-        found = os.listdir(folder) if folder.is_dir() else []
-        counts.append(sum(name.endswith(".parquet") and not name.startswith(".") for name in found))
+        counts.append(len(list(folder.glob("[!.]*.parquet"))))
     return min(counts)
 
 
