@@ -68,9 +68,9 @@ class ChunkOptions(BaseModel):
     )
     tables: Tables | None = Field(
         None,
-        description="A table that does not fit: docling = as HybridChunker cuts it by itself; values = written "
-        "value by value, each with the names of its row and column, and cut between values; rows = written as "
-        "Markdown, and cut between rows with the header repeated.",
+        description="A table that does not fit: docling = as HybridChunker cuts it by itself; values = "
+        "written value by value, each with the names of its row and column, and cut between values; rows = "
+        "written as Markdown, and cut between rows with the header repeated.",
     )
     tokenizer: str = Field(
         "",

@@ -85,7 +85,8 @@ def test_an_unknown_key_in_the_settings_is_refused(ingest: Command, notes: Path)
 
     file = ingest.home / "ingest.toml"
     assert _line(done) == (
-        f"ingest: {file}: chunks.max_token: no such setting; known here: max_tokens, merge_peers."
+        f"ingest: {file}: chunks.max_token: no such setting; known here: max_tokens, merge_peers, "
+        "min_tokens, overlap_tokens, profile, soft_barrier_margin, tables, tokenizer."
     )
     assert not (ingest.home / "data").exists()
 

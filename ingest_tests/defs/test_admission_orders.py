@@ -11,7 +11,8 @@ import pytest
 
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.resources.runner import _commit, _locks
+from ingest_assets.defs.locking import held_locks
+from ingest_assets.defs.resources.runner import _commit
 from ingest_assets.defs.settling import settled
 from ingest_assets.model.items import ItemContext
 from ingest_assets.stages.worker import StageWorker
@@ -34,8 +35,7 @@ def text(topic: str) -> str:
 
 def make(home: Home, stage: str, batch: str) -> None:
     """A stage of a batch as the runner does it, in this thread."""
-    locks = _locks(home, stage, batch)
-    locks.acquire()
+    locks = held_locks(home, stage, batch, lambda path: None)
     try:
         items = home.plan(stage, batch)
         worker = StageWorker(home.stages[stage], str(home.layout.home), batch)

@@ -1,8 +1,9 @@
 """The Cranfield collection: 1,400 abstracts, 225 queries, judged.
 
-Grades 1 to 4 are relevant, 1 the most. The published figures to compare with, as those of our field notes,
-count each of them the same, and so does `ndcg@10`; `ndcg_graded@10` gives grade 1 four points, grade 4 one.
-Grade -1 stands once per query, at the paper that the query came from: it is not counted as relevant.
+Grades 1 to 4 are relevant, 1 the most. `ndcg@10` counts each of them the same; `ndcg_graded@10` gives grade 1
+four points, grade 4 one. Of the conventions tried, the former gave, on whole abstracts, the figures of our
+field notes, which name none. Grade -1 stands once per query; the readme does not explain it, it counts
+as not relevant.
 """
 
 import re
