@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ingest_tests.bench.figures import Figure, Size
-from ingest_tests.bench.registry import BENCHMARKS
 
 PROJECT = Path(__file__).resolve().parents[2]
 LIMIT_S = 900.0
@@ -34,6 +33,8 @@ def _figure(values: dict[str, Any]) -> Figure:
 
 def main(name: str, scale: str, corpus: str) -> None:
     """Measure and write JSON to standard output."""
+    from ingest_tests.bench.registry import BENCHMARKS  # not by worker processes, which import this module too
+
     size = Size(float(scale), Path(corpus) if corpus else None)
     figures = BENCHMARKS[name](size)
     json.dump([dataclasses.asdict(figure) for figure in figures], sys.stdout)
