@@ -33,7 +33,7 @@ def _figure(values: dict[str, Any]) -> Figure:
 
 def main(name: str, scale: str, corpus: str) -> None:
     """Measure and write JSON to standard output."""
-    from ingest_tests.bench.registry import BENCHMARKS  # not by worker processes, which import this module too
+    from ingest_tests.bench.registry import BENCHMARKS  # not above: worker processes import this module
 
     size = Size(float(scale), Path(corpus) if corpus else None)
     figures = BENCHMARKS[name](size)

@@ -8,7 +8,9 @@ import pytest
 from ingest_tests.bench.__main__ import exit_code, main, table_line
 from ingest_tests.bench.comparing import Comparison, compared
 from ingest_tests.bench.figures import Figure, Size
-from ingest_tests.bench.registry import BENCHMARKS
+from ingest_tests.bench.memory_plot import as_svg, memory_figures, sparkline
+from ingest_tests.bench.registry import BENCHMARKS, QUICK_SCALES
+from ingest_tests.bench.whole_runs import WholeRun
 
 
 def test_every_benchmark_is_listed_with_its_purpose(capsys):
@@ -105,3 +107,33 @@ def test_an_unknown_name_is_wrong_usage(capsys):
 def test_a_tiny_size_still_has_an_item():
     """A scale is a share, and a share of nothing measures nothing."""
     assert [Size(scale).of(200) for scale in (1, 0.1, 0.0001)] == [200, 20, 1]
+
+
+def test_a_figure_that_needs_the_full_size_is_information_at_a_smaller_one():
+    """A start that nothing outweighs decides the ratio of a small corpus."""
+    figure = Figure("rerun", 12, "times", ">=", 50, note="60 s against 5 s", needs_full_size=True)
+
+    small, full = figure.at(Size(0.1)), figure.at(Size(1))
+
+    assert (small.is_ok, full.is_ok) == (True, False)
+    assert small.note == "60 s against 5 s; >= 50 is wanted at full size only"
+
+
+def test_a_quick_run_says_at_which_scale_each_was_measured(tmp_path):
+    """The file can be told from one of a full run."""
+    file = tmp_path / "bench.json"
+
+    main(["stuck_item", "--quick", "--json", str(file)])
+
+    assert json.loads(file.read_text(encoding="utf-8"))["scale"] == {"stuck_item": QUICK_SCALES["stuck_item"]}
+
+
+def test_memory_is_drawn_as_a_line_and_as_a_picture():
+    """Flat is near one; the picture has a mark where a batch ended."""
+    run = WholeRun(resident=[(0, 50), (0, 90), (1, 100), (1, 98), (2, 104)])
+
+    (figure,) = memory_figures(run, 2000)
+
+    assert (figure.value, figure.is_ok) == (1.04, True)
+    assert sparkline([0, 50, 100], width=3) == "▁▄█"
+    assert as_svg(run.resident, 2000).count("stroke-dasharray") == 2
