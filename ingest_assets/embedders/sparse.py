@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ingest_assets.embedders.models import content_hash_of, find_folder
+from ingest_assets.embedders.models import content_hash_of, find_folder, name_of
 from ingest_assets.model.embedding import Device, SparseOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -54,7 +54,7 @@ def sparse_model(name: str) -> SparseModel:
     if not any(path.glob("*.safetensors")) and not any(path.glob("pytorch_model*.bin")):
         raise ConfigError(f"{_SETTING}: {path} has no weights (*.safetensors); give a complete model folder.")
     return SparseModel(
-        name=path.name if Path(name).expanduser().is_dir() else name,
+        name=name_of(path),
         path=str(path),
         dim=_number(config, "vocab_size", path),
         max_tokens=_number(config, "max_position_embeddings", path),

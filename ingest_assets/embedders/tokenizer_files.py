@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.embedders.models import PACKAGED, find_folder
+from ingest_assets.embedders.models import PACKAGED, find_folder, name_of
 from ingest_assets.model.errors import ConfigError
 
 _FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
@@ -30,7 +30,7 @@ def tokenizer_files(name: str) -> TokenizerFiles:
     """The tokenizer of a packaged model, of a folder or of a hub name."""
     path = find_folder(name, "chunks.tokenizer")
     return TokenizerFiles(
-        name=name if name in PACKAGED else path.name,
+        name=name if name in PACKAGED else name_of(path),
         path=str(path),
         special_tokens=special_tokens(_read(path / "tokenizer.json").get("post_processor")),
         content_hash=_hash(path),

@@ -184,7 +184,10 @@ def test_a_model_nobody_knows_is_wrong_usage(ingest: Command):
     """With those that there are."""
     done = ingest("models", "pull", "heron", check=2)
 
-    assert done.stderr == "ingest: heron: no such model to fetch; there are layout, tableformer.\n"
+    assert (
+        done.stderr
+        == "ingest: heron: no such model to fetch; there are layout, tableformer, dense, sparse, tokenizer.\n"
+    )
 
 
 def test_failures_are_in_the_json_object_too(ingest: Command, hub: Hub, away: dict[str, str]):

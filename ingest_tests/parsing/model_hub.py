@@ -12,7 +12,10 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves repositories by name; a file in `broken` ends in the middle, and `status` answers everything."""
+    """Serves repositories by name; a file in `broken` ends in the middle, `status` answers everything.
+
+    A file in `gated`, named with its repository, is given to nobody.
+    """
 
     daemon_threads = True
 
@@ -20,6 +23,7 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.repositories = repositories
         self.broken: set[str] = set()
+        self.gated: set[str] = set()
         self.status = 200
         self.requests: list[str] = []
 
@@ -82,6 +86,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, json.dumps(listed if kind == "tree" else about).encode(), {}, with_body)
 
     def _file(self, repository: str, name: str, with_body: bool) -> None:
+        if f"{repository}/{name}" in self.server.gated:
+            self._send(403, b"", {"X-Error-Code": "GatedRepo"}, with_body)
+            return
         content = self.server.repositories.get(repository, {}).get(name)
         if content is None:
             self._send(404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT}, with_body)

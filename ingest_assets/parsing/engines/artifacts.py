@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ingest_assets.model.hub import hub_cache
 from ingest_assets.model.identity import sha256_text
 from ingest_assets.parsing.engines.model_files import hash_whole
 
@@ -95,17 +96,7 @@ def place_of(artifacts_path: str, environ: Mapping[str, str] = os.environ) -> Pl
     given = artifacts_path or environ.get("DOCLING_ARTIFACTS_PATH", "")
     if given:
         return Place(Path(given).expanduser().absolute(), is_cache=False)
-    return Place(_hub_cache(environ), is_cache=True)
-
-
-def _hub_cache(environ: Mapping[str, str]) -> Path:
-    """As the hub's client finds it."""
-    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        if environ.get(name):
-            return Path(environ[name]).expanduser().absolute()
-    general = environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = environ.get("HF_HOME") or f"{general}/huggingface"
-    return Path(home).expanduser().absolute() / "hub"
+    return Place(hub_cache(environ), is_cache=True)
 
 
 def examine_again(found: FoundModel) -> FoundModel:

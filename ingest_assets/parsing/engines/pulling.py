@@ -1,17 +1,9 @@
 """Fetching Docling's models from the model hub, where there is a network."""
 
 import logging
-import os
-from collections.abc import Mapping
 
-from ingest_assets.model.errors import IngestError
+from ingest_assets.model.hub import ANSWER_SECONDS, ModelNotFetched, hub_name, reason_of
 from ingest_assets.parsing.engines.artifacts import DoclingModel, FoundModel, Place
-
-_ANSWER_SECONDS = 10.0
-
-
-class ModelNotFetched(IngestError):
-    """A model could not be fetched whole."""
 
 
 def pull(model: DoclingModel, place: Place, *, with_bar: bool = False) -> FoundModel:
@@ -28,7 +20,7 @@ def pull(model: DoclingModel, place: Place, *, with_bar: bool = False) -> FoundM
         disable_progress_bars()
     try:
         # Asked first: without an answer, what follows would be content with whatever is here.
-        HfApi().model_info(model.repo, revision=model.revision, timeout=_ANSWER_SECONDS)
+        HfApi().model_info(model.repo, revision=model.revision, timeout=ANSWER_SECONDS)
         snapshot_download(
             model.repo,
             revision=model.revision,
@@ -42,29 +34,6 @@ def pull(model: DoclingModel, place: Place, *, with_bar: bool = False) -> FoundM
     if not found.is_whole:
         raise ModelNotFetched(_failure(model, f"what it gave is not whole ({found.fault})"))
     return found
-
-
-def reason_of(error: Exception) -> str:
-    """Why, in words; never the hub's own, which may hold a token's address."""
-    import httpx
-    from huggingface_hub.errors import OfflineModeIsEnabled
-
-    response = getattr(error, "response", None)
-    if isinstance(error, OfflineModeIsEnabled):
-        return "HF_HUB_OFFLINE is set, and forbids it"
-    if response is not None:
-        return f"it answered with status {response.status_code}"
-    if isinstance(error, httpx.HTTPError):
-        return f"it cannot be reached ({type(error).__name__})"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__
-
-
-def hub_name(environ: Mapping[str, str] = os.environ) -> str:
-    """Where models come from."""
-    given = environ.get("HF_ENDPOINT", "").rstrip("/")
-    return f"the model hub at {given}" if given else "the Hugging Face model hub"
 
 
 def _failure(model: DoclingModel, reason: str) -> str:

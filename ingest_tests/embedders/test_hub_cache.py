@@ -1,0 +1,92 @@
+"""Models of the hub's cache: found by their hub names, and never taken when they are not whole."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.embedders.fetching import wanted_files
+from ingest_assets.embedders.models import find_folder, name_of
+from ingest_assets.model.errors import ConfigError
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+DENSE, TOKENIZER = "embeddings.dense.model", "chunks.tokenizer"
+
+
+def put(cache: Path, name: str, **files: str) -> Path:
+    """A model as the hub's client lays it out; files are named with "__" for a dot."""
+    repository = cache / f"models--{name.replace('/', '--')}"
+    folder = repository / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)
+    for file, content in files.items():
+        (folder / file.replace("__", ".")).write_text(content)
+    return folder
+
+
+def refusal(name: str, setting: str = DENSE) -> str:
+    """The line with which a name is refused."""
+    with pytest.raises(ConfigError) as raised:
+        find_folder(name, setting)
+    message = str(raised.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+@pytest.fixture(params=["HF_HUB_CACHE", "HF_HOME"])
+def cache(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A hub cache of its own, by either of the hub's variables."""
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(request.param, str(tmp_path))
+    return tmp_path if request.param == "HF_HUB_CACHE" else tmp_path / "hub"
+
+
+def test_a_hub_name_is_found_in_the_cache_and_keeps_its_name(cache: Path):
+    """A vector's model is not called after a commit."""
+    folder = put(cache, "bees/tiny", model__safetensors="x", tokenizer__json="{}")
+
+    assert find_folder("bees/tiny", DENSE) == folder
+    assert find_folder("bees/tiny", TOKENIZER) == folder
+    assert (name_of(folder), name_of(cache)) == ("bees/tiny", cache.name)
+
+
+def test_a_hub_name_that_is_not_there_says_how_to_fetch_it(cache: Path):
+    """By the name of its setting."""
+    assert refusal("bees/tiny").endswith("; run `ingest models pull dense` to fetch it.")
+    assert refusal("bees/tiny", TOKENIZER).endswith("; run `ingest models pull tokenizer` to fetch it.")
+
+
+@pytest.mark.parametrize("name", ["~/bees/tiny", "/bees/tiny", "models/bees/tiny", "../tiny", "a--b"])
+def test_what_no_hub_can_know_is_not_to_be_fetched(name: str, cache: Path):
+    """A folder that is missing, most likely."""
+    assert "ingest models pull" not in refusal(name)
+
+
+def test_a_model_in_part_is_refused(cache: Path):
+    """Whatever broke off, or fetched the tokenizer alone."""
+    parts = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    put(cache, "bees/bare", config__json="{}", tokenizer__json="{}")
+    half = put(cache, "bees/half", model__safetensors__index__json=json.dumps(parts))
+    (half / "model-00001-of-00002.safetensors").write_text("x")
+
+    assert "without weights; run `ingest models pull dense`." in refusal("bees/bare")
+    assert "without model-00002-of-00002.safetensors; run" in refusal("bees/half")
+    assert "without tokenizer.json; run" in refusal("bees/half", TOKENIZER)
+    assert find_folder("bees/bare", TOKENIZER).name == COMMIT
+
+
+def test_of_a_repository_only_what_is_loaded_is_wanted():
+    """Small files first, the network's own weights last."""
+    small = ["1_Pooling/config.json", "2_Dense/config.json", "config.json", "modules.json", "vocab.txt"]
+    other = ["onnx/config.json", "onnx/model.onnx", "rust_model.ot", "model.onnx", "flax_model.msgpack"]
+    twice = ["pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "model.fp16.safetensors"]
+    files = [*small, *other, *twice, "model.safetensors", "2_Dense/pytorch_model.bin", ".gitattributes"]
+
+    found = wanted_files(files, with_weights=True)
+    old = wanted_files(["config.json", *twice], with_weights=True)
+
+    assert [sorted(group) for group in found] == [small, ["2_Dense/pytorch_model.bin"], ["model.safetensors"]]
+    assert old == [["config.json", "pytorch_model.bin.index.json"], ["pytorch_model.bin"]]
+    assert wanted_files(files, with_weights=False) == found[:1]
