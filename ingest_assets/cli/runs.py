@@ -132,7 +132,8 @@ def run_batches(
 @contextlib.contextmanager
 def _instance(home: Home) -> Iterator[dg.DagsterInstance]:
     """The home's instance, for as long as this command needs it."""
-    with held_open(home.layout.state), open_instance(home.layout, captures_output=False) as instance:
+    layout = home.layout
+    with held_open(layout.state, layout.ledger), open_instance(layout, captures_output=False) as instance:
         yield instance
 
 

@@ -20,9 +20,12 @@ MOST_HELD = 6  # files: runs, schedules, the index of assets, and those of the l
 
 
 @contextlib.contextmanager
-def held_open(folder: Path) -> Iterator[None]:
-    """Within the block, SQLite files below a folder stay open once somebody has opened them."""
-    spares = _Spares(folder.resolve())
+def held_open(folder: Path, but: Path) -> Iterator[None]:
+    """Within the block, SQLite files below a folder stay open once somebody has opened them.
+
+    One is left alone: the ledger, whose every word must outlive the machine.
+    """
+    spares = _Spares(folder.resolve(), but.resolve())
     event.listen(Engine, "connect", spares.see)
     try:
         yield
@@ -34,15 +37,15 @@ def held_open(folder: Path) -> Iterator[None]:
 class _Spares:
     """A connection of our own to each of the files that were opened last."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = f"{folder}/"
+    def __init__(self, folder: Path, but: Path) -> None:
+        self._folder, self._but = f"{folder}/", str(but)
         self._lock = threading.Lock()
         self._held: OrderedDict[str, sqlite3.Connection] = OrderedDict()
 
     def see(self, connection: Any, record: Any) -> None:
         """Somebody opened a file."""
         path = _file_of(connection)
-        if not path.startswith(self._folder):
+        if not path.startswith(self._folder) or path == self._but:
             return
         connection.execute("PRAGMA synchronous=NORMAL")
         with self._lock:

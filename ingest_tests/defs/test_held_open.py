@@ -33,7 +33,7 @@ def test_the_log_is_merged_at_the_end_of_the_block_only(tmp_path):
     """Every merge costs two flushes, and a run has hundreds of events."""
     file = tmp_path / "state" / "runs.db"
 
-    with held_open(tmp_path / "state"):
+    with held_open(tmp_path / "state", tmp_path / "state" / "ledger.db"):
         _write(file)
         assert _logs(tmp_path) == {"runs.db-wal"}
         assert _rows(file) == 1
@@ -45,8 +45,9 @@ def test_the_log_is_merged_at_the_end_of_the_block_only(tmp_path):
 def test_files_of_others_are_left_alone(tmp_path):
     """The ledger has its own rules; and after the block nothing is held any more."""
     (tmp_path / "state").mkdir()
-    with held_open(tmp_path / "state"):
-        _write(tmp_path / "elsewhere" / "ledger.db")
+    with held_open(tmp_path / "state", tmp_path / "state" / "ledger.db"):
+        _write(tmp_path / "state" / "ledger.db")
+        _write(tmp_path / "elsewhere" / "other.db")
         assert _logs(tmp_path) == set()
 
     _write(tmp_path / "state" / "late.db")
@@ -55,7 +56,7 @@ def test_files_of_others_are_left_alone(tmp_path):
 
 def test_a_few_files_are_held_and_no_more(tmp_path):
     """Each run has a file of its own, and a command may have thousands of runs."""
-    with held_open(tmp_path):
+    with held_open(tmp_path, tmp_path / "ledger.db"):
         for number in range(3 * MOST_HELD):
             _write(tmp_path / f"{number}.db")
         assert len(_logs(tmp_path)) == MOST_HELD
