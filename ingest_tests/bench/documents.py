@@ -109,14 +109,14 @@ _MAKERS: Mapping[str, Callable[[Path, int, int], None]] = {
 }
 
 
-def mixed_documents(folder: Path, count: int) -> list[Path]:
-    """So many small documents in one folder: Markdown and HTML, and now and then a PDF of one page."""
+def mixed_documents(folder: Path, count: int, lengths: Sequence[int] = _LENGTHS) -> list[Path]:
+    """So many documents in one folder: Markdown and HTML, and now and then a PDF of one page."""
     folder.mkdir(parents=True)
     made = []
     for number in range(count):
         kind = "pdf" if number % 50 == 49 else "html" if number % 2 else "md"
         made.append(folder / f"{number:05}.{kind}")
-        _MAKERS[kind](made[-1], 7 * number + 3, 1)
+        _MAKERS[kind](made[-1], 7 * number + 3, 1 if kind == "pdf" else lengths[number // 2 % len(lengths)])
         if kind != "pdf":  # the same words in another order would be a duplicate
             with made[-1].open("a", encoding="utf-8") as file:
                 file.write(f"\n\nReport number {number} of the association.\n")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from ingest_tests.bench import (
     artifact_queue,
     chunk_speed,
+    coordinator_memory,
     dense_speed,
     document_runs,
     dying_workers,
@@ -41,6 +42,7 @@ _MODULES = (
     vector_files,
     document_runs,
     reruns,
+    coordinator_memory,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {

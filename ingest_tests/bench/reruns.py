@@ -1,7 +1,9 @@
-"""The whole graph as a command: again with nothing changed, with 1 % changed, and killed half-way.
+"""The whole graph again: with nothing changed, with 1 % changed all over the corpus, and killed half-way.
 
-Every round is a clean build of the corpus as it is then, so that it also is the rebuild that the tables of
-the round before, brought up to date, must equal byte for byte. The last build is killed and continued.
+Full runs and reruns take turns in this process, which has run the graph once before: neither pays for
+imports, the fork server or the model. What a command costs with its start is said beside it. Every round is a
+clean build of the corpus as it is then, so it is also the rebuild that the tables of the round before, brought
+up to date, must equal byte for byte. The last build is a command that is killed, and continued by another.
 """
 
 import tempfile
@@ -11,116 +13,107 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from ingest_tests.bench.comparing import Comparison
+from ingest_tests.bench.comparing import ROUNDS, Comparison
 from ingest_tests.bench.documents import mixed_documents
 from ingest_tests.bench.figures import Figure, Size
-from ingest_tests.bench.memory_plot import memory_figures
-from ingest_tests.bench.whole_runs import WholeRun, attempts, whole_run
+from ingest_tests.bench.whole_runs import attempts, whole_run
 from ingest_tests.conftest import Command
 
-QUICK = 0.03
-DOCUMENTS = 2000
-BATCHES = 4
-ROUNDS = 3
+QUICK = 0.02
+DOCUMENTS = 1000
+BATCHES = 2
 CHANGED_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    full: WholeRun
-    again: WholeRun
-    touched: WholeRun
+    """Seconds of the three runs in one home, and the hashes of all tables after each."""
+
+    full_s: float
+    again_s: float
+    touched_s: float
     built: dict[str, str]
     untouched: dict[str, str]
     updated: dict[str, str]
     attempts: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Corpus:
+    folder: Path
+    files: Sequence[Path]
+    batch_documents: int
+
+    def run(self, home: Path, *arguments: object) -> float:
+        """Seconds of `ingest all` inside this process."""
+        home.mkdir(exist_ok=True)
+        started = time.perf_counter()
+        Command(home)("all", *arguments, INGEST_BATCHES__MAX_DOCUMENTS=str(self.batch_documents))
+        return time.perf_counter() - started
+
+    def change(self, number: int) -> None:
+        """One text in a hundred gets another sentence; they lie all over the corpus, so in every batch."""
+        texts = [path for path in self.files if path.suffix in (".md", ".html")]
+        for path in texts[number :: round(1 / CHANGED_SHARE)]:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(f"\n\nAdded in round {number}: the hives were weighed again.\n")
+
+
 def measure(size: Size) -> list[Figure]:
-    """Ratios to the full run of the same round; each command is a process of its own, its start included."""
+    """Ratios to the full run of the same round."""
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
         files = mixed_documents(folder / "corpus", size.of(DOCUMENTS))
-        each = max(1, -(-len(files) // BATCHES))
-        rounds: list[_Round] = []
-        for number in range(ROUNDS):
-            rounds.append(_round(folder / f"home-{number}", folder / "corpus", files, each, number))
-        killed = _killed(folder, files, each, rounds[-1])
-    return [*_rerun_figures(rounds, len(files)), *killed, *memory_figures(rounds[0].full, len(files))]
+        corpus = _Corpus(folder / "corpus", files, -(-len(files) // BATCHES))
+        mixed_documents(folder / "first", 4)
+        corpus.run(folder / "warm", "--input", folder / "first")
+        rounds = [_round(folder / f"home-{number}", corpus, number) for number in range(ROUNDS)]
+        commands = _commands(folder, corpus, rounds[-1])
+    return [*_figures(rounds, len(files)), *commands]
 
 
-def _round(home: Path, corpus: Path, files: Sequence[Path], each: int, number: int) -> _Round:
+def _round(home: Path, corpus: _Corpus, number: int) -> _Round:
     command = Command(home)
-    full = whole_run(home, "--input", corpus, batch_documents=each)
+    full_s = corpus.run(home, "--input", corpus.folder)
     built, made = command.hashes(), attempts(home)
-    again = whole_run(home, batch_documents=each)
-    untouched = command.hashes()
-    _change(files, number)
-    touched = whole_run(home, batch_documents=each)
-    return _Round(full, again, touched, built, untouched, command.hashes(), made)
+    again_s, untouched = corpus.run(home), command.hashes()
+    corpus.change(number)
+    touched_s = corpus.run(home)
+    return _Round(full_s, again_s, touched_s, built, untouched, command.hashes(), made)
 
 
-def _change(files: Sequence[Path], number: int) -> None:
-    """One text in a hundred gets another sentence; they lie all over the corpus, so in every batch."""
-    texts = [path for path in files if path.suffix in (".md", ".html")]
-    step = max(1, round(1 / CHANGED_SHARE))
-    for path in texts[number::step] or texts[:1]:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(f"\n\nAdded in round {number}: the hives were weighed again.\n")
-
-
-def _rerun_figures(rounds: Sequence[_Round], count: int) -> list[Figure]:
-    again = _ratio(rounds, "again")
-    touched = _ratio(rounds, "touched")
+def _figures(rounds: Sequence[_Round], count: int) -> list[Figure]:
+    full = tuple(made.full_s for made in rounds)
+    again = Comparison(full, tuple(made.again_s for made in rounds), None, None)
+    touched = Comparison(full, tuple(made.touched_s for made in rounds), None, None)
     changed = sum(made.built != made.untouched for made in rounds)
     other = sum(old.updated != new.built for old, new in pairwise(rounds))
     return [
-        Figure("documents", count, "docs"),
-        _full_size(again.figure("nothing changed: ratio", ">=", 50)),
-        _inner(rounds, "again", "nothing changed: ratio after the start"),
+        _full_size(again.figure(f"nothing of {count:,} changed: ratio", ">=", 50)),
         Figure("nothing changed: runs that changed a byte", changed, "runs", "=", 0),
-        _full_size(touched.figure("1 % changed: ratio", ">=", 20)),
-        _inner(rounds, "touched", "1 % changed: ratio after the start"),
+        _full_size(touched.figure(f"1 % of {count:,} changed: ratio", ">=", 20)),
         Figure("1 % changed: runs unlike a clean rebuild", other, "runs", "=", 0),
     ]
-
-
-def _ratio(rounds: Sequence[_Round], name: str) -> Comparison[None, None]:
-    naive = tuple(made.full.seconds for made in rounds)
-    return Comparison(naive, tuple(getattr(made, name).seconds for made in rounds), None, None)
-
-
-def _inner(rounds: Sequence[_Round], name: str, label: str) -> Figure:
-    naive = tuple(made.full.inner_seconds for made in rounds)
-    ours = tuple(max(0.01, getattr(made, name).inner_seconds) for made in rounds)
-    return Comparison(naive, ours, None, None).figure(label)
 
 
 def _full_size(figure: Figure) -> Figure:
     return replace(figure, needs_full_size=True)
 
 
-def _killed(folder: Path, files: Sequence[Path], each: int, last: _Round) -> list[Figure]:
-    """Killed when half of the attempts are made; the corpus is as the last round left it."""
+def _commands(folder: Path, corpus: _Corpus, last: _Round) -> list[Figure]:
+    """A command killed when half of the attempts are made, one that continues, and one that finds it done."""
     home, half = folder / "home-killed", last.attempts // 2
-    looked = [0.0]
-
-    def is_half_way() -> bool:
-        if time.monotonic() < looked[0] + 0.2:
-            return False
-        looked[0] = time.monotonic()
-        return attempts(home) >= half
-
-    before = whole_run(home, "--input", folder / "corpus", batch_documents=each, stop=is_half_way)
+    each = corpus.batch_documents
+    before = whole_run(
+        home, "--input", corpus.folder, batch_documents=each, stop=lambda: attempts(home) >= half
+    )
     after = whole_run(home, batch_documents=each)
-    spent_s = before.seconds + after.seconds
+    work, found = attempts(home), Command(home).hashes()
+    unlike = sum(found.get(name) != last.updated.get(name) for name in found.keys() | last.updated.keys())
+    again = whole_run(home, batch_documents=each)
     return [
-        Figure("killed: attempts of those uninterrupted", attempts(home) / last.attempts, "times", "<=", 1.1),
-        Figure("killed: seconds of those uninterrupted", spent_s / last.full.seconds, "times"),
-        Figure("killed: tables unlike uninterrupted ones", _unlike(home, last), "files", "=", 0),
+        Figure("killed: attempts of those uninterrupted", work / last.attempts, "times", "<=", 1.1),
+        Figure("killed: tables unlike uninterrupted ones", unlike, "files", "=", 0),
+        Figure("killed and resumed as commands", before.seconds + after.seconds, "s"),
+        Figure("nothing changed, as a command", again.seconds, "s"),
     ]
-
-
-def _unlike(home: Path, last: _Round) -> int:
-    found = Command(home).hashes()
-    return sum(found.get(name) != last.updated.get(name) for name in found.keys() | last.updated.keys())
