@@ -1,9 +1,10 @@
 """The whole graph again: with nothing changed, with 1 % changed all over the corpus, and killed half-way.
 
 Full runs and reruns take turns in this process, which has run the graph once before: neither pays for
-imports, the fork server or the model. What a command costs with its start is said beside it. Every round is a
-clean build of the corpus as it is then, so it is also the rebuild that the tables of the round before, brought
-up to date, must equal byte for byte. The last build is a command that is killed, and continued by another.
+imports, the fork server or the model. What a command costs with its start is said beside it. Every round is
+a clean build of the corpus as it is then, so it is also the rebuild that the tables of the round before,
+brought up to date, must equal byte for byte. The last build is a command that is killed, and continued by
+another.
 """
 
 import tempfile
