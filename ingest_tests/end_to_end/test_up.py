@@ -19,6 +19,7 @@ LINEAGE = {
     "chunks": {"doctags", "admission"},
     "embeddings/dense": {"chunks"},
     "embeddings/lexical": {"chunks", "admission"},
+    "lexical_stats": {"embeddings/lexical"},
 }
 
 
@@ -70,6 +71,11 @@ def test_the_graph_shows_assets_partitions_checks_and_lineage(web: Web):
 
     lineage = {name: {"/".join(d["path"]) for d in node["dependencyKeys"]} for name, node in nodes.items()}
     assert lineage == LINEAGE
+    of_the_corpus = nodes.pop("lexical_stats")
+    assert of_the_corpus["partitionKeys"] == []
+    assert {check["name"] for check in of_the_corpus["assetChecksOrError"]["checks"]} == {
+        "lexical_stats_cover_every_batch"
+    }
     for node in nodes.values():
         assert len(node["partitionKeys"]) == 2
         assert node["pools"]
