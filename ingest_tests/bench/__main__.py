@@ -14,7 +14,7 @@ from ingest_tests.bench.memory_plot import PLOT_VARIABLE
 from ingest_tests.bench.registry import BENCHMARKS, QUICK_SCALES, SUMMARIES
 
 CORPUS_VARIABLE = "BENCH_CORPUS"
-_COLUMNS = "{:<16}  {:<46}  {:>12}  {:<8}  {:<14}  {:<10}  {:<4}  {}"
+_COLUMNS = "{:<18}  {:<46}  {:>12}  {:<8}  {:<14}  {:<10}  {:<4}  {}"
 _HEADER = ("name", "figure", "measured", "unit", "spread", "wanted", "ok", "note")
 
 
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     given = _parsed(arguments)
     if given.list:
         for name, summary in SUMMARIES.items():
-            sys.stdout.write(f"{name:<18}{summary}\n")
+            sys.stdout.write(f"{name:<20}{summary}\n")
         return 0
     names = given.names or list(BENCHMARKS)
     sizes = {name: Size(QUICK_SCALES[name] if given.quick else given.scale, given.corpus) for name in names}

@@ -19,7 +19,7 @@ from ingest_tests.bench.comparing import Comparison
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.conftest import Command
 
-QUICK = 0.2
+QUICK = 0.1
 DOCUMENTS = 500
 SAMPLE = 6  # documents of the naive way, in each round
 ROUNDS = 3
@@ -36,7 +36,9 @@ def measure(size: Size) -> list[Figure]:
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
         files = _notes(folder / "all", count)
-        sample = _notes(folder / "few" / "all", min(SAMPLE, count))  # by the same ids: `all:00001.md`
+        sample = _notes(
+            folder / "few" / "all", min(max(2, size.of(SAMPLE)), count)
+        )  # by the same ids: `all:00001.md`
         _run(folder / "warm", sample[0].parent, 500)
         rounds = [_round(folder, number, files, sample) for number in range(ROUNDS)]
     naive, ours, other = zip(*rounds, strict=True)
