@@ -20,7 +20,7 @@ from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.measures import Measures
 from ingest_assets.intake.scan import ScanReport
 
-_UNFINISHED = [
+UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -122,7 +122,7 @@ def _due_again(
 
 
 def _is_running(instance: dg.DagsterInstance, batch: str) -> bool:
-    unfinished = dg.RunsFilter(tags={"ingest/batch": batch}, statuses=_UNFINISHED)
+    unfinished = dg.RunsFilter(tags={"ingest/batch": batch}, statuses=UNFINISHED)
     return bool(instance.get_runs(filters=unfinished, limit=1))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from ingest_assets.config import AutomationSettings
+from ingest_assets.defs.automation import UNFINISHED
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
@@ -17,13 +18,6 @@ _LEXICAL = GRAPH["lexical"].table.asset
 LEXICAL_STATS_JOB = "lexical_stats_only"
 # Statistics of an hour ago still rank well; of last week they may not.
 _LONGEST_WAIT_S = 3600.0
-_UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 
 def lexical_stats_job() -> Any:
@@ -72,7 +66,7 @@ def _files_mark(home: Home) -> str | None:
 
 
 def _batches_running(instance: dg.DagsterInstance) -> int:
-    unfinished = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED), limit=1000)
+    unfinished = instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED), limit=1000)
     return sum("dagster/partition" in run.tags for run in unfinished)
 
 

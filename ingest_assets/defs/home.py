@@ -104,11 +104,9 @@ class Home:
 
     @property
     def dense_model(self) -> str:
-        """A model folder may be given relative to the home, as sources may; what is none there is a name."""
+        """What the dense family asks for."""
         dense = self.settings.embeddings.dense
-        is_name = dense.model in PACKAGED or dense.provider == "openai"
-        folder = self.layout.home / Path(dense.model).expanduser()
-        return str(folder) if not is_name and folder.is_dir() else dense.model
+        return dense.model if dense.provider == "openai" else self._folder_or_name(dense.model)
 
     @property
     def dense(self) -> DenseOptions:
@@ -119,17 +117,18 @@ class Home:
 
     @property
     def tokenizer(self) -> str:
-        """A tokenizer's folder, too; what is no folder there is a name."""
-        given = self.settings.chunks.tokenizer
-        folder = self.layout.home / Path(given).expanduser()
-        return str(folder) if given and folder.is_dir() else given
+        """What the chunker counts with; empty for the embedder's own."""
+        return self._folder_or_name(self.settings.chunks.tokenizer)
 
     @property
     def sparse_model(self) -> str:
-        """The same for the sparse family; what is no folder there is a name."""
-        model = self.settings.embeddings.sparse.model
-        folder = self.layout.home / Path(model).expanduser()
-        return str(folder) if model and folder.is_dir() else model
+        """What the sparse family asks for; empty where there is none."""
+        return self._folder_or_name(self.settings.embeddings.sparse.model)
+
+    def _folder_or_name(self, given: str) -> str:
+        """A folder may be given relative to the home, as sources may; what is none there is a name."""
+        folder = self.layout.home / Path(given).expanduser()
+        return str(folder) if given and given not in PACKAGED and folder.is_dir() else given
 
     @property
     def parsing(self) -> ParsingOptions:

@@ -79,7 +79,9 @@ class DenseOptions(BaseModel):
     )
     pooling: Pooling = Field("auto", description="How token vectors become one; auto = by the model's files.")
     normalize: bool = Field(
-        True, description="Scale vectors to unit length, so that a dot product is cosine."
+        True,
+        description="Scale vectors to unit length, so that a dot product is cosine; a model whose own files "
+        "say so is scaled in any case.",
     )
     query_prefix: str | None = Field(None, description="Put before queries; none = by the model's files.")
     passage_prefix: str | None = Field(None, description="Put before chunks; none = by the model's files.")

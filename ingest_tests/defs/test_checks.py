@@ -72,6 +72,16 @@ def test_vectors_that_are_no_direction_are_named(home: Home, vector, not_finite,
     assert (faults.dimension, faults.not_finite, faults.not_unit) == (None, not_finite, not_unit)
 
 
+@pytest.mark.parametrize(("vector", "named"), [([3.0, 4.0], []), ([0.0, 0.0], ["a"])])
+def test_vectors_may_have_any_length_where_the_settings_leave_it(home: Home, vector, named):
+    """`normalize = false` keeps the model's own lengths; no length at all is still a fault."""
+    put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": vector})})
+
+    faults = faulty_vectors(_table(home, "embeddings/dense"), 2, is_unit=False)
+
+    assert (faults.dimension, faults.not_finite, faults.not_unit) == (None, [], named)
+
+
 def test_another_dimension_is_named(home: Home):
     """Vectors of two models must never stand in one table."""
     put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": [1.0, 0.0]})})

@@ -76,8 +76,8 @@ class VectorFaults:
         return self.dimension is None and not self.not_finite and not self.not_unit
 
 
-def faulty_vectors(table: Table, dim: int) -> VectorFaults:
-    """Vectors of another dimension, with a NaN or infinity, or not of unit length."""
+def faulty_vectors(table: Table, dim: int, *, is_unit: bool = True) -> VectorFaults:
+    """Vectors of another dimension, with a NaN or infinity, or not of unit length where they should be."""
     wrong, not_finite, not_unit = None, [], []
     for path in table.paths:
         kind = pq.read_schema(path).field("vector").type
@@ -87,7 +87,8 @@ def faulty_vectors(table: Table, dim: int) -> VectorFaults:
         rows = pq.read_table(path, columns=["chunk_id", "vector"]).combine_chunks()
         vectors = _matrix(rows, dim)
         finite = np.isfinite(vectors).all(axis=1)
-        unit = np.abs(np.linalg.norm(vectors, axis=1) - 1) <= _UNIT_TOLERANCE
+        norms = np.linalg.norm(vectors, axis=1)
+        unit = np.abs(norms - 1) <= _UNIT_TOLERANCE if is_unit else norms > 0
         not_finite += rows.filter(pa.array(~finite))["chunk_id"].to_pylist()
         not_unit += rows.filter(pa.array(finite & ~unit))["chunk_id"].to_pylist()
     return VectorFaults(wrong, not_finite, not_unit)

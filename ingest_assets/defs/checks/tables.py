@@ -123,13 +123,14 @@ def _every_table_is_of_one_model(stage: str) -> dg.AssetChecksDefinition:
     asset=GRAPH["dense"].asset_key,
     blocking=True,
     partitions_def=batches,
-    description="Vectors have the model's dimension, unit length and no NaN.",
+    description="Vectors have the model's dimension, no NaN, and unit length unless the settings leave it.",
 )
 def vectors_are_unit_vectors(
     context: dg.AssetCheckExecutionContext, home: HomeResource
 ) -> dg.AssetCheckResult:
-    dim = home.open().stages["dense"].spec.schema.field("vector").type.list_size
-    faults = faulty_vectors(_table(home, "dense", context), dim)
+    stage = home.open().stages["dense"]
+    dim, is_unit = stage.spec.schema.field("vector").type.list_size, stage.footer()["normalized"] == "true"
+    faults = faulty_vectors(_table(home, "dense", context), dim, is_unit=is_unit)
     return dg.AssetCheckResult(
         passed=faults.is_empty(),
         metadata={
