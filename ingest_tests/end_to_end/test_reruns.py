@@ -95,7 +95,8 @@ def test_new_chunk_size_recomputes_chunks_and_embeddings_and_leaves_doctags_alon
     after = ingest.hashes()
     unchanged = {path for path in before if before[path] == after[path]}
     assert {path.split("/")[0] for path in unchanged} == {"documents", "doctags", "admission"}
-    assert {path.split("/")[0] for path in set(before) - unchanged} == {"chunks", "embeddings"}
+    changed = {path.split("/")[0] for path in set(before) - unchanged}
+    assert changed == {"chunks", "embeddings", "lexical_stats"}
 
 
 def test_touching_a_file_without_changing_it_changes_nothing(ingest: Command, notes: Path):

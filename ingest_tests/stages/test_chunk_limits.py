@@ -8,7 +8,7 @@ import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, TableData
 
 from ingest_assets.embedders.models import load_tokenizer, model_folder
-from ingest_assets.model.chunking import ChunkOptions
+from ingest_assets.model.chunking import ChunkOptions, Tables
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.storage.tables import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
@@ -91,7 +91,8 @@ def test_a_document_of_headings_alone_is_found_by_them(chunk: Chunk, headings: t
     assert max(row["tokens"] for row in rows) <= 48
 
 
-def test_a_table_longer_than_a_chunk_is_cut_without_noise(chunk: Chunk) -> None:
+@pytest.mark.parametrize("tables", ["rows", "values"])
+def test_a_table_longer_than_a_chunk_is_cut_without_noise(chunk: Chunk, tables: Tables) -> None:
     """Every value is in some chunk, and none begins with the rule of a table that is not drawn."""
     cells = [
         TableCell(
@@ -108,7 +109,7 @@ def test_a_table_longer_than_a_chunk_is_cut_without_noise(chunk: Chunk) -> None:
     document = text_only("Before the table.")
     document.add_table(TableData(table_cells=cells, num_rows=12, num_cols=4))
 
-    rows = chunk(document)
+    rows = chunk(document, ChunksStage(ChunkOptions(max_tokens=48, tables=tables)))
 
     found = "".join(squeezed(row["text"]) for row in rows)
     assert len(rows) > 2
