@@ -18,7 +18,7 @@ from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, hash_file, installed_versions, sha256_text
 
 # Raised when the same libraries would make another file of the same model.
-VERSION = "1"
+VERSION = "2"
 LIBRARIES = ("onnx", "onnxruntime", "torch", "transformers", "tokenizers")
 FLOAT32, INT8, NOTE = "model.onnx", "model-int8.onnx", "export.json"
 

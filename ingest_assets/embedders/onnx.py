@@ -21,8 +21,9 @@ from ingest_assets.model.identity import installed_versions
 # Those that are proved here to export, fuse and give torch's vectors.
 ARCHITECTURES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
 MAX_WEIGHTS_BYTES = 1_900_000_000  # an ONNX file holds two gigabytes
-# Lanes of one thread each beat one lane of many, and small batches of one length beat big padded ones.
-BATCH_TOKENS, BATCH_SIZE = 1024, 32
+# Lanes of one thread each beat one lane of many. A batch saves reading the weights again, which matters for
+# short texts alone; beyond that, what is computed for it no longer fits the core's cache.
+BATCH_TOKENS, BATCH_SIZE = 256, 32
 
 
 class OnnxKind:

@@ -4,23 +4,19 @@ Both sides give text, contextualized text, headings, pages, item references and 
 naive way makes a HybridChunker for each document; the tokenizer is loaded once, which favours it.
 """
 
-import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.backends import ProcessBackend
 from ingest_assets.embedders.tokenizer_files import load_tokenizer
 from ingest_assets.model.chunking import settled
-from ingest_assets.model.errors import ItemError
-from ingest_assets.model.items import ItemContext, Plan, WorkItem
+from ingest_assets.model.items import Plan, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.model.schemas import DOCTAGS
 from ingest_assets.runner import run_stage
 from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.quick_document import document_from
 from ingest_assets.stages.uncollected import uncollected
 from ingest_assets.stages.worker import StageWorker
@@ -31,9 +27,8 @@ from ingest_assets.storage.parts import Parts
 from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.documents import documents_of
 from ingest_tests.bench.figures import Figure, Size
-from ingest_tests.bench.reading_speed import _item as document_item
+from ingest_tests.bench.reading import CORES, converted, warm_workers
 
-CORES = 2
 QUICK = 0.2
 KINDS = ("docx", "html", "md", "pdf", "pptx", "xlsx")
 _MADE = ("docx", "html", "md", "pdf")
@@ -47,7 +42,7 @@ def measure(size: Size) -> list[Figure]:
     """How many times as fast, and how many documents are cut or described differently."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     stage = ChunksStage()
-    with tempfile.TemporaryDirectory() as folder, _warm_workers() as backend:
+    with tempfile.TemporaryDirectory() as folder, warm_workers(ChunksStage.preload) as backend:
         paths = documents_of(_MADE if size.corpus is None else KINDS, size, Path(folder))
         texts, items = _converted(paths, Path(folder), stage)
         docling, ours = _docling(stage), _ours(stage)
@@ -129,11 +124,7 @@ def _document(text: str) -> Any:
 
 def _converted(paths: Sequence[Path], home: Path, stage: ChunksStage) -> tuple[list[str], list[WorkItem]]:
     """The documents that can be read and have text, as their JSON and as items of the stage."""
-    parts = []
-    for path in paths:
-        with contextlib.suppress(ItemError):
-            row = DoctagsStage().rows(document_item(path), ItemContext())
-            parts += [row] if row["chars"][0].as_py() else []
+    parts = converted(paths)
     table = home / "doctags.parquet"
     write_parquet(table, DOCTAGS, parts, Footer("1", "c", {}).as_metadata())
     staged = Parts(Layout(home), stage.spec, _BATCH)
@@ -172,19 +163,3 @@ def _rows(item: WorkItem, home: Path, stage: ChunksStage) -> list[Chunk]:
 def _different(found: Chunked, wanted: Chunked) -> int:
     """Documents of headings alone have no chunks in Docling; ours has, so that they can be found."""
     return sum(mine != other for mine, other in zip(found, wanted, strict=True) if other)
-
-
-class _Warm(ProcessBackend):
-    """Kept open between runs, as workers are between items."""
-
-    def close(self, grace_s: float) -> None:
-        """Later, by the one who opened it."""
-
-
-@contextlib.contextmanager
-def _warm_workers() -> Iterator[ProcessBackend]:
-    backend = _Warm(CORES, ChunksStage.preload)
-    try:
-        yield backend
-    finally:
-        ProcessBackend.close(backend, 1.0)

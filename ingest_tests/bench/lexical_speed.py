@@ -2,10 +2,8 @@
 
 import gc
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -14,6 +12,7 @@ from ingest_assets.embedders.lexical import TermCounts, count_terms
 from ingest_assets.embedders.terms import Analysis, folded
 from ingest_assets.model.schemas import LEXICAL
 from ingest_assets.stages.lexical import ROWS_AT_ONCE
+from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.figures import Figure, Size
 
 CHUNKS = 2048
@@ -22,8 +21,6 @@ ROUNDS = 5
 _WORD = re.compile(r"\w+")
 _PLAIN = Analysis()
 _ENGLISH = Analysis(stems=True, stops=True, language="en")
-
-Counts = Callable[[pa.Array], TermCounts]
 
 
 def measure(size: Size) -> list[Figure]:
@@ -36,27 +33,20 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _compared(kind: str, texts: Sequence[str], analysis: Analysis) -> list[Figure]:
-    naive, ours = _Loop(analysis, texts), partial(count_terms, analysis=analysis)
+    naive = _Loop(analysis, texts)
     blocks = [pa.array(texts[at : at + ROWS_AT_ONCE]) for at in range(0, len(texts), ROWS_AT_ONCE)]
-    expected, found = [naive(block) for block in blocks], [ours(block) for block in blocks]
-    differing = sum(_differing(*each) for each in zip(expected, found, strict=True))
-    pairs = [(_timed(naive, blocks), _timed(ours, blocks)) for _ in range(ROUNDS)]
-    best = min(slow for slow, _ in pairs) / min(fast for _, fast in pairs)
-    ratios = [slow / fast for slow, fast in pairs]
+    done = compared(
+        lambda: [naive(block) for block in blocks],
+        lambda: [count_terms(block, analysis=analysis) for block in blocks],
+        rounds=ROUNDS,
+        before_each=gc.collect,
+    )
+    differing = sum(_differing(*each) for each in zip(done.naive, done.ours, strict=True))
     return [
-        Figure(f"{kind}: times as fast as a Counter loop", best, "x", ">=", 2.3),
-        Figure(f"{kind}: spread of the rounds", (max(ratios) - min(ratios)) / best),
-        Figure(f"{kind}: chunks a second", len(texts) / min(fast for _, fast in pairs), "chunks/s"),
+        done.figure(f"{kind}: times as fast as a Counter loop", ">=", 2.3),
+        Figure(f"{kind}: chunks a second", len(texts) / done.ours_s, "chunks/s"),
         Figure(f"{kind}: rows that differ", differing, "", "=", 0),
     ]
-
-
-def _timed(count: Counts, blocks: Sequence[pa.Array]) -> float:
-    gc.collect()
-    started = time.perf_counter()
-    for block in blocks:
-        count(block)
-    return time.perf_counter() - started
 
 
 def _differing(expected: TermCounts, found: TermCounts) -> int:

@@ -5,7 +5,6 @@ stage as it runs in the product, with inspection, JSON and staged rows on top.
 """
 
 import contextlib
-import hashlib
 import os
 import tempfile
 import time
@@ -14,11 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.backends import ProcessBackend
 from ingest_assets.defs.reading_ahead import read_ahead
 from ingest_assets.model.items import Plan, WorkItem
 from ingest_assets.model.options import ParsingOptions, StageOptions
-from ingest_assets.parsing.media import media_type
 from ingest_assets.runner import NoProgress, run_stage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.worker import StageWorker
@@ -26,8 +23,8 @@ from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
 from ingest_tests.bench.documents import documents_of, long_document
 from ingest_tests.bench.figures import Figure, Size
+from ingest_tests.bench.reading import CORES, document_item, warm_workers
 
-CORES = 2
 ROUNDS = 3
 LONG_PAGES = 48
 FAMILIES = {"html": 1.7, "docx": 1.7, "md": 1.7, "pdf": 1.4}
@@ -38,7 +35,7 @@ def measure(size: Size) -> list[Figure]:
     """How many times as fast, for each format on its own; and how many documents read differently."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     figures = []
-    with tempfile.TemporaryDirectory() as folder, _warm_workers() as backend:
+    with tempfile.TemporaryDirectory() as folder, warm_workers(DoctagsStage.preload) as backend:
         docling = _docling()
         for kind, wanted in FAMILIES.items():
             paths = _readable(documents_of([kind], size, Path(folder)), docling)
@@ -50,7 +47,7 @@ def measure(size: Size) -> list[Figure]:
 def _shared(path: Path, home: Path, backend: Any) -> Iterator[Figure]:
     """One long document: read by one worker, and by both in ranges of pages."""
     stage, options = DoctagsStage(), StageOptions()
-    item = _item(path)
+    item = document_item(path)
     item = replace(item, output_paths=(str(Parts(Layout(home), stage.spec, _BATCH).path(item.item_id)),))
     alone_s = _seconds(lambda: _stage([item], home, backend))
     (alone,) = _staged([item], home)
@@ -68,7 +65,7 @@ def _shared(path: Path, home: Path, backend: Any) -> Iterator[Figure]:
 def _compared(
     kind: str, wanted: float, paths: Sequence[Path], home: Path, docling: Any, backend: Any
 ) -> Iterator[Figure]:
-    items = [_item(path) for path in paths]
+    items = [document_item(path) for path in paths]
     wanted_texts = _loop(docling, paths)  # warms up
     _stage(items, home, backend)
     # in turns, and the best of each: a busy neighbour must not decide
@@ -106,17 +103,6 @@ def _staged(items: Sequence[WorkItem], home: Path) -> list[str]:
     return [parts.read(item.item_id).column("doctags")[0].as_py() for item in items]
 
 
-def _item(path: Path) -> WorkItem:
-    content = path.read_bytes()
-    meta = {
-        "content_hash": hashlib.sha256(content).hexdigest(),
-        "mime": media_type(path.name, content),
-        "path": str(path),
-        "name": path.name,
-    }
-    return WorkItem(str(path), "f", meta=meta, cost_hint=len(content))
-
-
 def _docling() -> Any:
     """Docling's converter with our engine for PDFs, on as many threads as there are cores."""
     from ingest_assets.parsing.reader import DocumentReader
@@ -146,19 +132,3 @@ def _readable(paths: Sequence[Path], docling: Any) -> list[Path]:
             docling.convert(path).document.export_to_doctags()
             found.append(path)
     return found
-
-
-class _Warm(ProcessBackend):
-    """Kept open between runs, as workers are between items."""
-
-    def close(self, grace_s: float) -> None:
-        """Later, by the one who opened it."""
-
-
-@contextlib.contextmanager
-def _warm_workers() -> Iterator[ProcessBackend]:
-    backend = _Warm(CORES, DoctagsStage.preload)
-    try:
-        yield backend
-    finally:
-        ProcessBackend.close(backend, 1.0)

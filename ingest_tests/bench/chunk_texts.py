@@ -1,0 +1,40 @@
+"""Texts as the product embeds them: chunks of the benchmark's documents, and abstracts of the corpus."""
+
+import re
+from pathlib import Path
+
+from ingest_assets import samples
+from ingest_assets.embedders.tokenizer_files import load_tokenizer
+from ingest_assets.model.chunking import settled
+from ingest_assets.stages.chunking.cutting import Cutter
+from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.quick_document import document_from
+from ingest_tests.bench.figures import Size
+from ingest_tests.bench.reading import converted
+
+SUFFIXES = (".docx", ".html", ".md")
+_ABSTRACTS = Path("retrieval") / "cranfield" / "cran.all.1400"
+
+
+def chunk_texts(size: Size, number: int) -> list[str]:
+    """At most so many chunks, from all over the corpus or the samples.
+
+    Not of made-up documents: how long chunks are, and how different, decides what batches cost.
+    """
+    stage = ChunksStage()
+    cutter = Cutter(load_tokenizer(stage.tokenizer), settled(stage.options, stage.cut.max_tokens))
+    root = size.corpus or Path(samples.__file__).parent
+    rows = converted(sorted(path for path in root.rglob("*") if path.suffix in SUFFIXES))
+    documents = [document_from(row["document"][0].as_py()) for row in rows]
+    texts = [piece.contextualized for document in documents for piece in cutter.pieces(document)[0]]
+    return texts[:: -(-len(texts) // number)]
+
+
+def abstracts(size: Size, number: int) -> list[str]:
+    """The first abstracts of Cranfield, if the corpus has them: longer than most chunks, and all alike."""
+    file = size.corpus / _ABSTRACTS if size.corpus else None
+    if file is None or not file.is_file():
+        return []
+    parts = re.split(r"^\.I \d+\n", file.read_text(encoding="latin-1"), flags=re.M)[1:]
+    texts = [" ".join(part.partition("\n.W\n")[2].split()) for part in parts]
+    return [text for text in texts if text][:number]

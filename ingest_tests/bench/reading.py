@@ -1,0 +1,55 @@
+"""What benchmarks share of reading: files as items of the doctags stage, read here or by warm workers."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from ingest_assets.backends import ProcessBackend
+from ingest_assets.model.errors import ItemError
+from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.parsing.media import media_type
+from ingest_assets.stages.doctags import DoctagsStage
+
+CORES = 2
+
+
+def document_item(path: Path) -> WorkItem:
+    """A file as the doctags stage is given it."""
+    content = path.read_bytes()
+    meta = {
+        "content_hash": hashlib.sha256(content).hexdigest(),
+        "mime": media_type(path.name, content),
+        "path": str(path),
+        "name": path.name,
+    }
+    return WorkItem(str(path), "f", meta=meta, cost_hint=len(content))
+
+
+def converted(paths: Sequence[Path]) -> list[pa.Table]:
+    """A row for each document that can be read and has text; a folder of one's own may have others."""
+    rows = []
+    for path in paths:
+        with contextlib.suppress(ItemError):
+            row = DoctagsStage().rows(document_item(path), ItemContext())
+            rows += [row] if row["chars"][0].as_py() else []
+    return rows
+
+
+class _Warm(ProcessBackend):
+    """Kept open between runs, as workers are between items."""
+
+    def close(self, grace_s: float) -> None:
+        """Later, by the one who opened it."""
+
+
+@contextlib.contextmanager
+def warm_workers(preload: Sequence[str]) -> Iterator[ProcessBackend]:
+    """One for each core, until the end of the block."""
+    backend = _Warm(CORES, preload)
+    try:
+        yield backend
+    finally:
+        ProcessBackend.close(backend, 1.0)
