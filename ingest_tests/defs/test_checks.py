@@ -2,8 +2,10 @@
 
 import math
 
+import dagster as dg
 import pytest
 
+from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.checks.predicates import (
     chunks_without_vector,
     documents_without_verdict,
@@ -13,6 +15,7 @@ from ingest_assets.defs.checks.predicates import (
     texts_admitted_twice,
 )
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.partitions import batches
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, dense_spec
 from ingest_assets.storage.tables import Table
@@ -126,3 +129,45 @@ def test_a_text_that_is_admitted_twice_is_named_with_its_documents(home: Home):
     found = texts_admitted_twice(_table(home, "admission"), home.tables("admission"))
 
     assert found == [["a", "d"]]
+
+
+def _checked(instance: dg.DagsterInstance, selection: dg.AssetSelection) -> dg.ExecuteInProcessResult:
+    """The results of a job of checks alone, as the web UI starts it."""
+    job = dg.define_asset_job("only_checks", selection=selection)
+    definitions = dg.Definitions.merge(build_definitions(), dg.Definitions(jobs=[job]))
+    return definitions.resolve_job_def("only_checks").execute_in_process(
+        instance=instance, tags={"dagster/partition": BATCH}, raise_on_error=False
+    )
+
+
+def test_one_broken_check_fails_the_step_and_hides_no_other(home: Home, instance: dg.DagsterInstance):
+    """All checks of a table are one step; each still has its own result."""
+    for above in (DOCTAGS, ADMISSION):
+        put(home, above, BATCH, {})
+    put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "a"])}, failures=["e"])
+    instance.add_dynamic_partitions(batches.name, [BATCH])
+
+    result = _checked(instance, dg.AssetSelection.checks_for_assets("chunks"))
+
+    found = {
+        check.check_name: (check.passed, check.blocking) for check in result.get_asset_check_evaluations()
+    }
+    assert not result.success
+    assert found == {
+        "every_planned_document_has_a_row": (True, True),
+        "ids_are_unique": (False, True),
+        "no_document_failed": (False, False),
+    }
+
+
+def test_a_check_can_be_run_alone(home: Home, instance: dg.DagsterInstance):
+    """Also beside one that would fail."""
+    put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "a"])}, failures=["e"])
+    instance.add_dynamic_partitions(batches.name, [BATCH])
+    key = dg.AssetCheckKey(dg.AssetKey("chunks"), "no_document_failed")
+
+    result = _checked(instance, dg.AssetSelection.checks(key))
+
+    (only,) = result.get_asset_check_evaluations()
+    assert result.success
+    assert (only.check_name, only.passed, only.severity) == (key.name, False, dg.AssetCheckSeverity.WARN)

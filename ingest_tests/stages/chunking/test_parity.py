@@ -24,7 +24,7 @@ from ingest_assets.model.items import ItemContext
 from ingest_assets.stages.chunking.cutting import Cutter
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.quick_document import document_from
-from ingest_tests.bench.reading_speed import _item as document_item
+from ingest_tests.bench.reading import document_item
 from ingest_tests.stages.chunking.conftest import tokenizer_of
 from ingest_tests.stages.chunking.documents import made
 
