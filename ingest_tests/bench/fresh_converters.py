@@ -10,7 +10,7 @@ from ingest_assets.parsing.reader import DocumentReader
 from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.documents import mixed_documents
 from ingest_tests.bench.figures import Figure, Size
-from ingest_tests.bench.reading_speed import CORES, _docling, _loop
+from ingest_tests.bench.reading import CORES, docling_converter, docling_loop
 
 QUICK = 0.4
 DOCUMENTS = 10  # the last of them a PDF
@@ -33,7 +33,7 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _fresh(paths: Sequence[Path]) -> list[str]:
-    return [text for path in paths for text in _loop(_docling(), [path])]
+    return [text for path in paths for text in docling_loop(docling_converter(), [path])]
 
 
 def _warm(reader: DocumentReader, paths: Sequence[Path]) -> list[str]:

@@ -4,12 +4,14 @@ import contextlib
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from ingest_assets.backends import ProcessBackend
 from ingest_assets.model.errors import ItemError
 from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.media import media_type
 from ingest_assets.stages.doctags import DoctagsStage
 
@@ -36,6 +38,32 @@ def converted(paths: Sequence[Path]) -> list[pa.Table]:
             row = DoctagsStage().rows(document_item(path), ItemContext())
             rows += [row] if row["chars"][0].as_py() else []
     return rows
+
+
+def docling_converter() -> Any:
+    """Docling's converter with our engine for PDFs, on as many threads as there are cores."""
+    from ingest_assets.parsing.reader import DocumentReader
+
+    DocumentReader(ParsingOptions(), CORES)  # keeps the libraries quiet and offline
+    from docling.datamodel.base_models import InputFormat
+    from docling.document_converter import DocumentConverter, PdfFormatOption
+
+    from ingest_assets.parsing.engines import Engines
+
+    engines = Engines(ParsingOptions(), CORES)
+    pipeline = engines.pipeline("pdf")
+    option = PdfFormatOption(
+        pipeline_cls=type(pipeline),
+        pipeline_options=pipeline.pipeline_options,
+        backend=engines.backend("pdf"),
+        backend_options=engines.backend_options("pdf"),
+    )
+    return DocumentConverter(format_options={InputFormat.PDF: option})
+
+
+def docling_loop(converter: Any, paths: Sequence[Path]) -> list[str]:
+    """The doctags of each, as one writes it with Docling alone."""
+    return [result.document.export_to_doctags() for result in converter.convert_all(paths)]
 
 
 class _Warm(ProcessBackend):

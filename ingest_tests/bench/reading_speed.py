@@ -15,7 +15,7 @@ from typing import Any
 
 from ingest_assets.defs.reading_ahead import read_ahead
 from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import ParsingOptions, StageOptions
+from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import NoProgress, run_stage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.worker import StageWorker
@@ -23,7 +23,13 @@ from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
 from ingest_tests.bench.documents import documents_of, long_document
 from ingest_tests.bench.figures import Figure, Size
-from ingest_tests.bench.reading import CORES, document_item, warm_workers
+from ingest_tests.bench.reading import (
+    CORES,
+    docling_converter,
+    docling_loop,
+    document_item,
+    warm_workers,
+)
 
 ROUNDS = 3
 LONG_PAGES = 48
@@ -36,7 +42,7 @@ def measure(size: Size) -> list[Figure]:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     figures = []
     with tempfile.TemporaryDirectory() as folder, warm_workers(DoctagsStage.preload) as backend:
-        docling = _docling()
+        docling = docling_converter()
         for kind, wanted in FAMILIES.items():
             paths = _readable(documents_of([kind], size, Path(folder)), docling)
             figures += _compared(kind, wanted, paths, Path(folder) / "home", docling, backend)
@@ -66,11 +72,11 @@ def _compared(
     kind: str, wanted: float, paths: Sequence[Path], home: Path, docling: Any, backend: Any
 ) -> Iterator[Figure]:
     items = [document_item(path) for path in paths]
-    wanted_texts = _loop(docling, paths)  # warms up
+    wanted_texts = docling_loop(docling, paths)  # warms up
     _stage(items, home, backend)
     # in turns, and the best of each: a busy neighbour must not decide
     rounds = [
-        (_seconds(lambda: _loop(docling, paths)), _seconds(lambda: _stage(items, home, backend)))
+        (_seconds(lambda: docling_loop(docling, paths)), _seconds(lambda: _stage(items, home, backend)))
         for _ in range(ROUNDS)
     ]
     theirs_s, ours_s = (min(seconds) for seconds in zip(*rounds, strict=True))
@@ -87,10 +93,6 @@ def _seconds(reading: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _loop(docling: Any, paths: Sequence[Path]) -> list[str]:
-    return [result.document.export_to_doctags() for result in docling.convert_all(paths)]
-
-
 def _stage(items: Sequence[WorkItem], home: Path, backend: Any) -> None:
     stage = DoctagsStage()
     plan = Plan(stage.name, items, len(items))
@@ -101,27 +103,6 @@ def _stage(items: Sequence[WorkItem], home: Path, backend: Any) -> None:
 def _staged(items: Sequence[WorkItem], home: Path) -> list[str]:
     parts = Parts(Layout(home), DoctagsStage.spec, _BATCH)
     return [parts.read(item.item_id).column("doctags")[0].as_py() for item in items]
-
-
-def _docling() -> Any:
-    """Docling's converter with our engine for PDFs, on as many threads as there are cores."""
-    from ingest_assets.parsing.reader import DocumentReader
-
-    DocumentReader(ParsingOptions(), CORES)  # keeps the libraries quiet and offline
-    from docling.datamodel.base_models import InputFormat
-    from docling.document_converter import DocumentConverter, PdfFormatOption
-
-    from ingest_assets.parsing.engines import Engines
-
-    engines = Engines(ParsingOptions(), CORES)
-    pipeline = engines.pipeline("pdf")
-    option = PdfFormatOption(
-        pipeline_cls=type(pipeline),
-        pipeline_options=pipeline.pipeline_options,
-        backend=engines.backend("pdf"),
-        backend_options=engines.backend_options("pdf"),
-    )
-    return DocumentConverter(format_options={InputFormat.PDF: option})
 
 
 def _readable(paths: Sequence[Path], docling: Any) -> list[Path]:
