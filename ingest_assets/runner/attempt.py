@@ -6,8 +6,8 @@ import pickle
 import re
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ingest_assets.model.errors import ContractBroken, StageError
@@ -31,13 +31,17 @@ def caught(
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt came to. Plain values only: errors that do not pickle are already records here."""
+    """What one attempt came to. Plain values only: errors that do not pickle are already records here.
+
+    `counts` are the result's; of an attempt that failed, what it had counted by then: it may have been paid.
+    """
 
     result: Result | None
     error: StageError | None
     started_epoch_s: float
     ended_epoch_s: float
     cpu_s: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def attempt(worker: Worker, item: WorkItem, context: ItemContext, *, stage: str) -> Attempt:
@@ -47,7 +51,8 @@ def attempt(worker: Worker, item: WorkItem, context: ItemContext, *, stage: str)
     started, cpu = time.time(), cpu_clock()
     result, error = caught(lambda: _checked(worker(item, context)), (Exception, SystemExit))
     failure = None if error is None else described(error, stage=stage, item_id=item.item_id)
-    return Attempt(result, failure, started, time.time(), cpu_clock() - cpu)
+    counts = dict(context.counts if result is None else result.counts)
+    return Attempt(result, failure, started, time.time(), cpu_clock() - cpu, counts)
 
 
 @dataclass(frozen=True)

@@ -202,6 +202,7 @@ class Coordinator:
     def _account_for(self, ticket: Ticket, attempt: Attempt) -> None:
         self._ready.release(ticket)
         self._reporter.record(ticket, attempt)
+        self._tally.count(attempt.counts)
         error = attempt.error
         ticket.losses += error is not None and is_loss(error)
         if error is not None and should_retry(error, ticket.attempt_no, ticket.losses, self._options):

@@ -31,7 +31,7 @@ def row_of(ticket: Ticket, attempt: Attempt, *, stage: str, run_id: str) -> Mani
         **_common(ticket, stage, run_id, attempt.ended_epoch_s),
         status="done" if attempt.error is None else "failed",
         outputs=result.outputs if result else (),
-        counts={"rows": result.rows, **result.counts} if result else {},
+        counts={**({"rows": result.rows} if result else {}), **attempt.counts},
         timings={
             "queue_s": round(queue_s(ticket, attempt), 6),
             "exec_s": round(exec_s(attempt), 6),

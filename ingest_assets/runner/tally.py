@@ -1,6 +1,7 @@
 """The numbers of a running stage, in memory that does not grow with the plan."""
 
 import random
+from collections.abc import Mapping
 
 from ingest_assets.model.errors import StageError
 from ingest_assets.model.items import Result
@@ -53,12 +54,15 @@ class Tally:
         """Items nobody has to think of any more."""
         return self.succeeded + self.skipped + self.failed
 
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Add the counters of one attempt, whatever it came to."""
+        for name, number in counts.items():
+            self._counts[name] = self._counts.get(name, 0) + number
+
     def succeed(self, result: Result) -> None:
-        """Add one item's counters."""
+        """Add one item's rows."""
         self.succeeded += 1
         self.rows += result.rows
-        for name, count in result.counts.items():
-            self._counts[name] = self._counts.get(name, 0) + count
 
     def fail(self, plan_order: int, error: StageError) -> None:
         """Keep the item's last error."""

@@ -3,7 +3,9 @@
 import json
 import multiprocessing
 
-from ingest_assets.backends import ThreadBackend
+import pytest
+
+from ingest_assets.backends import ProcessBackend, ThreadBackend
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import Manifest, ManifestRow, read_manifest, read_newest, run_stage
@@ -40,6 +42,21 @@ def test_a_stage_writes_what_happened_to_each_item(tmp_path):
     assert failed.error is not None
     assert failed.error["code"] == "E_CONTRACT"
     assert failed.error["detail"] == {"item": "fail-1"}
+
+
+@pytest.mark.parametrize("backend", [ThreadBackend, ProcessBackend])
+def test_what_an_attempt_counted_before_it_failed_is_not_lost(tmp_path, backend):
+    """Tokens of an endpoint are paid for also when the document fails."""
+    manifest = Manifest(tmp_path / "manifest.jsonl")
+    options = StageOptions(retries=1, retry_backoff_s=0.01)
+    outcome = run_stage(
+        plan_from([WorkItem("paying-0", "f")]), by_name, options, backend=backend(1), manifest=manifest
+    )
+
+    failed, done = read_manifest(manifest.path)
+    assert (failed.status, failed.counts) == ("failed", {"tokens": 5})
+    assert (done.status, done.counts) == ("done", {"rows": 1, "tokens": 5})
+    assert outcome.counts == {"tokens": 10}
 
 
 def test_skipped_items_write_nothing(tmp_path):

@@ -47,6 +47,13 @@ def _mended(item: WorkItem, context: ItemContext) -> Result:
     return Result(rows=1)
 
 
+def _paying(item: WorkItem, context: ItemContext) -> Result:
+    context.count("tokens", 5)
+    if context.attempt_no == 1:
+        raise DocumentMissing(f"{item.item_id} is not there yet, and was paid for")
+    return Result(rows=1, counts=dict(context.counts))
+
+
 def _odd(item: WorkItem, context: ItemContext) -> Result:
     raise Unpicklable("held together by a lock", threading.Lock())
 
