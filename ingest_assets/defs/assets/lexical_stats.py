@@ -13,7 +13,7 @@ from ingest_assets.stages.lexical_stats import VERSION, are_current, refresh_sta
 @dg.asset(
     key=LEXICAL_STATS.asset,
     deps=[GRAPH["lexical"].asset_key],
-    group_name="corpus",
+    group_name="ingest",
     owners=OWNERS,
     kinds={"polars", "parquet"},
     code_version=VERSION,
