@@ -29,6 +29,7 @@ def shelf(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_two_workers_share_a_long_document_and_make_the_bytes_that_one_makes(
     ingest: Command, shelf: Path, new_home
 ):
@@ -43,6 +44,7 @@ def test_two_workers_share_a_long_document_and_make_the_bytes_that_one_makes(
     assert not list(ingest.home.rglob("*.pickle"))
 
 
+@pytest.mark.slow
 def test_a_second_run_reads_no_page_again(ingest: Command, shelf: Path):
     """What is current is not even counted."""
     ingest("doctags", "--input", shelf, "--workers", 2)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from ingest_tests.conftest import NOTES, Command, write_notes
 
@@ -68,6 +69,7 @@ def test_deleting_a_file_removes_its_rows_from_every_table(ingest: Command, note
         assert _documents_in(ingest.home, asset) == {"notes:swarm.md", "notes:feeding.md"}
 
 
+@pytest.mark.slow
 def test_a_file_that_comes_back_returns_to_its_home_batch(ingest: Command, notes: Path):
     """A document keeps its batch for life."""
     ingest("all", "--input", notes)
@@ -82,6 +84,7 @@ def test_a_file_that_comes_back_returns_to_its_home_batch(ingest: Command, notes
     assert ingest.hashes() == before
 
 
+@pytest.mark.slow
 def test_new_chunk_size_recomputes_chunks_and_embeddings_and_leaves_doctags_alone(
     ingest: Command, notes: Path
 ):
@@ -99,6 +102,7 @@ def test_new_chunk_size_recomputes_chunks_and_embeddings_and_leaves_doctags_alon
     assert changed == {"chunks", "embeddings", "lexical_stats"}
 
 
+@pytest.mark.slow
 def test_touching_a_file_without_changing_it_changes_nothing(ingest: Command, notes: Path):
     """Content decides, not the clock."""
     ingest("all", "--input", notes)
@@ -111,6 +115,7 @@ def test_touching_a_file_without_changing_it_changes_nothing(ingest: Command, no
     assert ingest.hashes() == before
 
 
+@pytest.mark.slow
 def test_worker_count_and_policy_do_not_change_a_byte(ingest: Command, notes: Path, new_home):
     """The same input gives the same bytes whatever ran it."""
     ingest("all", "--input", notes, "--workers", 1)
@@ -121,6 +126,7 @@ def test_worker_count_and_policy_do_not_change_a_byte(ingest: Command, notes: Pa
     assert ingest.hashes() == other.hashes()
 
 
+@pytest.mark.slow
 def test_force_does_everything_again_and_keeps_what_it_replaces(ingest: Command, notes: Path):
     """Forcing must not lose the table it replaces."""
     ingest("all", "--input", notes)

@@ -88,6 +88,7 @@ def test_threads_chunk_as_one_does(doctags_table: Callable[..., Table], tmp_path
     assert all(one.equals(other) for one, other in zip(alone, together, strict=True))
 
 
+@pytest.mark.slow
 def test_threads_read_pdfs_as_one_does() -> None:
     """PDFium, the layout model and the OCR engine are not made for several threads."""
     stage = DoctagsStage()
