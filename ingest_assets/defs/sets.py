@@ -75,7 +75,8 @@ def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building 
     if current is None or current.set == mark.set:
         return None
     batches = [batch for batch in home.ledger.batches() if _is_needed(home, stage, batch)]
-    without = [batch for batch in batches if not home.layout.table(home.asset(stage), batch).is_file()]
+    asset = home.asset(stage)
+    without = [batch for batch in batches if not home.layout.table(asset, batch).is_file()]
     found = Building(stage, current, mark, len(batches), tuple(without))
     return found if without and not looks_closely else _looked_at(home, found, batches)
 

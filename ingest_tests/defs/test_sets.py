@@ -98,7 +98,8 @@ def world(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     shutil.copytree(made / "notes", root / "notes")
     shutil.copytree(made / "home" / "data", root / "home" / "data")
     (root / "home" / "state").mkdir()
-    shutil.copy(made / "home" / "state" / "ledger.sqlite", root / "home" / "state")
+    for file in (made / "home" / "state").glob("ledger.sqlite*"):  # what is still in its log counts, too
+        shutil.copy(file, root / "home" / "state")
     _name(monkeypatch, root / "home")
     return World(root)
 
@@ -123,6 +124,17 @@ def test_readers_see_the_old_set_until_the_new_one_is_whole(world: World, tmp_pa
     assert "1 of 2 batches done, missing " + second in said[0]["summary"]
     assert world.served() == world.rebuilt(4, tmp_path)
     assert building(world.home(4), "lexical") is None
+
+
+def test_a_home_that_is_open_follows_a_cut_over_by_another(world: World):
+    """Servers keep theirs open; where a set's tables are is asked anew each time."""
+    home = world.home(4)
+    before = home.stages["lexical"].spec.asset
+
+    world.run(4)
+
+    assert before == f"embeddings/lexical@{home.set_mark('lexical').set}"
+    assert home.stages["lexical"].spec.asset == "embeddings/lexical"
 
 
 def test_a_plan_says_what_a_switch_means_and_changes_nothing(world: World):
