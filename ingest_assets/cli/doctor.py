@@ -98,12 +98,12 @@ def _execution(home: Home) -> str:
 
 
 def _model(home: Home) -> str:
-    facts = describe_dense(home.dense)
+    facts = describe_dense(home.settings_found.embeddings.dense)
     return f"{facts.model_id} by {facts.provider}, {facts.dim} dimensions"
 
 
 def _engine(home: Home) -> str:
-    engine = choose_engine(home.parsing)
+    engine = choose_engine(home.settings_found.parsing)
     return f"{engine.name} ({engine.why})"
 
 

@@ -39,21 +39,20 @@ class NamedModel:
 
 def named_models(home: Home) -> dict[str, NamedModel]:
     """By the name under which they are pulled; nothing is looked up yet, so nothing is refused."""
-    dense, sparse = home.dense, home.settings.embeddings.sparse
-    found = [_dense(dense)]
-    if home.sparse_model:
-        model = home.sparse_model
+    settings = home.settings_found
+    sparse, tokenizer = settings.embeddings.sparse, settings.chunks.tokenizer
+    found = [_dense(settings.embeddings.dense)]
+    if sparse.model:
         found.append(
             NamedModel(
                 "embeddings.sparse.model",
                 "sparse vectors",
-                model,
+                sparse.model,
                 "local",
-                lambda: _sparse_facts(model, sparse),
+                lambda: _sparse_facts(sparse.model, sparse),
             )
         )
-    if home.tokenizer:
-        tokenizer = home.tokenizer
+    if tokenizer:
         found.append(
             NamedModel(
                 "chunks.tokenizer", "counting tokens", tokenizer, None, lambda: _tokenizer_facts(tokenizer)

@@ -74,7 +74,7 @@ def parse(
     The settings are those of the home; nothing in it changes. Exit codes: 0 when every document was read,
     1 when one was not, 2 when there is nothing to compare.
     """
-    options = open_home(home, only_looks=True).parsing
+    options = open_home(home, only_looks=True).settings_found.parsing
     if engine is not None:
         options = options.model_copy(update={"pdf": engine})
     chosen = choose_engine(options)

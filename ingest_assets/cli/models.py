@@ -44,7 +44,8 @@ def list_models(home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) ->
     """Show every model, where it is, and what the settings make of them."""
     here = open_home(home, only_looks=True, must_exist=False)
     embeddings = [embedding_object(model) for model in named_models(here).values()]
-    result = {"home": str(here.layout.home), **models_object(here.parsing), "embeddings": embeddings}
+    models = models_object(here.settings_found.parsing)
+    result = {"home": str(here.layout.home), **models, "embeddings": embeddings}
     if as_json:
         print_json(result)
         return
@@ -67,7 +68,7 @@ def pull_models(
     here = open_home(home, only_looks=True, must_exist=False)
     wanted = _wanted(names or [])
     named = _named(names or [], named_models(here))
-    parsing = here.parsing
+    parsing = here.settings_found.parsing
     place = place_of(parsing.artifacts_path)
     before = engine_object(parsing)["chosen"]
     embeddings, failures, goes_on = _fetch_named(named, force=force, is_quiet=as_json)

@@ -63,7 +63,7 @@ def status_object(home: Home) -> dict[str, Any]:
         "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
         **corpus_numbers(home),
         "sets": [each.as_object() for each in buildings(home)],
-        "pdf_engine": engine_object(home.parsing),
+        "pdf_engine": engine_object(home.settings_found.parsing),
         "rejections": dict(verdicts_in(home.tables("admission")).reasons.most_common()),
         "failures": failures(home),
         "problems": _problems(home, found),

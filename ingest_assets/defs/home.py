@@ -3,14 +3,15 @@
 import functools
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ingest_assets.config import Settings, home_folder, read_settings
+from ingest_assets.defs.folders import with_folders_found
 from ingest_assets.defs.graph import GRAPH, Node, graph_of
 from ingest_assets.defs.known import acquired_file, is_due, known_file, lost_artifact
-from ingest_assets.embedders.models import PACKAGED
+from ingest_assets.defs.lookup import Lookup
 from ingest_assets.intake.claims import Claims
 from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.inbox import Filter
@@ -19,11 +20,10 @@ from ingest_assets.intake.looking import look_at
 from ingest_assets.intake.queue import Queue
 from ingest_assets.intake.scan import ScanLimits, ScanReport
 from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, register, scan, watched_sources
-from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import ParsingOptions, StageOptions
+from ingest_assets.model.options import StageOptions
 from ingest_assets.stages.documents import AcquiredFile, KnownFile, LostArtifact
 from ingest_assets.stages.in_set import StageInSet, set_id
 from ingest_assets.stages.stage import Candidate, Stage, config_hash, work_items
@@ -60,11 +60,15 @@ class Home:
         return Queue(self.ledger.database, self.settings.queue)
 
     @property
-    def stages(self) -> dict[str, Stage]:
-        """The recipes as configured, each with the place of its tables as it is now."""
-        return {stage: self._placed(stage, recipe) for stage, recipe in self._recipes.items()}
+    def stages(self) -> Mapping[str, Stage]:
+        """The recipes as configured, each with the place of its tables as it is when it is asked for.
 
-    def _placed(self, stage: str, recipe: Stage) -> Stage:
+        A cut-over, also by another process, moves the tables of a set: no place is remembered.
+        """
+        return Lookup(self._recipes, self._placed)
+
+    def _placed(self, stage: str) -> Stage:
+        recipe = self._recipes[stage]
         if not GRAPH[stage].has_sets:
             return recipe
         mark = self.set_mark(stage)
@@ -73,7 +77,7 @@ class Home:
     @functools.cached_property
     def _recipes(self) -> dict[str, Stage]:
         """Refuses settings that contradict each other."""
-        found = self._with_models_found()
+        found = self.settings_found
         return {stage: node.recipe(found) for stage, node in self.graph.items()}
 
     @functools.cached_property
@@ -103,51 +107,9 @@ class Home:
         return Family(self.layout, self.serving(stage))
 
     @property
-    def dense_model(self) -> str:
-        """What the dense family asks for."""
-        dense = self.settings.embeddings.dense
-        return dense.model if dense.provider == "openai" else self._folder_or_name(dense.model)
-
-    @property
-    def dense(self) -> DenseOptions:
-        """How dense vectors are made, with folders as every worker finds them."""
-        given = self.settings.embeddings.dense
-        exports = str(self.layout.home / Path(given.exports_path).expanduser()) if given.exports_path else ""
-        return given.model_copy(update={"model": self.dense_model, "exports_path": exports})
-
-    @property
-    def tokenizer(self) -> str:
-        """What the chunker counts with; empty for the embedder's own."""
-        return self._folder_or_name(self.settings.chunks.tokenizer)
-
-    @property
-    def sparse_model(self) -> str:
-        """What the sparse family asks for; empty where there is none."""
-        return self._folder_or_name(self.settings.embeddings.sparse.model)
-
-    def _folder_or_name(self, given: str) -> str:
-        """A folder may be given relative to the home, as sources may; what is none there is a name."""
-        folder = self.layout.home / Path(given).expanduser()
-        return str(folder) if given and given not in PACKAGED and folder.is_dir() else given
-
-    @property
-    def parsing(self) -> ParsingOptions:
-        """How documents are read; Docling's models, too, may be given relative to the home."""
-        given = self.settings.parsing.artifacts_path
-        path = str(self.layout.home / Path(given).expanduser()) if given else ""
-        return self.settings.parsing.model_copy(update={"artifacts_path": path})
-
-    def _with_models_found(self) -> Settings:
+    def settings_found(self) -> Settings:
         """The settings, with the models' folders as every worker finds them."""
-        families = self.settings.embeddings
-        cache = families.cache.model_copy(update={"path": str(self.layout.vector_cache(families.cache.path))})
-        sparse = families.sparse.model_copy(update={"model": self.sparse_model})
-        found = {
-            "embeddings": families.model_copy(update={"dense": self.dense, "sparse": sparse, "cache": cache}),
-            "parsing": self.parsing,
-            "chunks": self.settings.chunks.model_copy(update={"tokenizer": self.tokenizer}),
-        }
-        return self.settings.model_copy(update=found)
+        return with_folders_found(self.settings, self.layout)
 
     def options(self, stage: str) -> StageOptions:
         """How a stage runs, by the settings."""
@@ -157,7 +119,7 @@ class Home:
 
     def settings_elsewhere(self) -> Settings:
         """For a home in another place: folders are as this home finds them, and its sources are left out."""
-        return self._with_models_found().model_copy(update={"sources": {}})
+        return self.settings_found.model_copy(update={"sources": {}})
 
     def asset(self, stage: str) -> str:
         """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
@@ -185,7 +147,7 @@ class Home:
 
     def candidates(self, stage: str, batch: str, read: Sequence[Table] = ()) -> Iterator[Candidate]:
         """What a stage could work on in a batch, by the tables it reads, or else by the ledger."""
-        recipe, reads = self.stages[stage], GRAPH[stage].reads
+        recipe, reads = self._recipes[stage], GRAPH[stage].reads
         if not reads:
             return recipe.candidates(self.known_documents(batch))
         tables = list(read) or [self.table(above, batch) for above in reads]

@@ -6,7 +6,7 @@ from typing import Any
 
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
-from ingest_assets.model.errors import StageError, TableMissing, is_given_up
+from ingest_assets.model.errors import StageError, TableMissing, is_for_good
 from ingest_assets.model.items import is_current
 from ingest_assets.storage.footer import Footer, read_footer
 from ingest_assets.storage.locks import FileLock
@@ -15,8 +15,6 @@ from ingest_assets.storage.sets import Family, SetMark
 from ingest_assets.storage.tables import existing_table
 
 _SHOWN = 3
-# About the text itself: nothing outside can mend it. All else must not cost the new set what the old one has.
-_FOR_GOOD = ("input", "contract")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,8 @@ def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building 
     if current is None or current.set == mark.set:
         return None
     batches = [batch for batch in home.ledger.batches() if _is_needed(home, stage, batch)]
-    without = [batch for batch in batches if not home.layout.table(home.asset(stage), batch).is_file()]
+    asset = home.asset(stage)
+    without = [batch for batch in batches if not home.layout.table(asset, batch).is_file()]
     found = Building(stage, current, mark, len(batches), tuple(without))
     return found if without and not looks_closely else _looked_at(home, found, batches)
 
@@ -167,15 +166,16 @@ def _is_needed(home: Home, stage: str, batch: str) -> bool:
 
 
 def _looked_at(home: Home, found: Building, batches: list[str]) -> Building:
+    """What a further run would try again holds the set back: it must not cost what the old one has."""
     left, done, given_up, holding, missing = 0, 0, [], [], []
     for batch in batches:
         footer = read_footer(home.layout.table(home.asset(found.stage), batch))
         undone = list(_undone(home, found.stage, batch, footer))
         failed = [error for _, error in undone if error is not None]
-        open_ = [error for _, error in undone if error is None or not _is_for_good(error)]
+        open_ = [error for _, error in undone if error is None or not is_for_good(error)]
         left += len(open_)
-        given_up += [error for error in failed if _is_for_good(error)]
-        holding += [error for error in failed if not _is_for_good(error)]
+        given_up += [error for error in failed if is_for_good(error)]
+        holding += [error for error in failed if not is_for_good(error)]
         done += 0 if footer is None else len(footer.items)
         if footer is None or open_ or _has_lost_its_chunks(home, found.stage, batch):
             missing.append(batch)
@@ -203,7 +203,3 @@ def _has_lost_its_chunks(home: Home, stage: str, batch: str) -> bool:
         not existing_table(home.layout, home.asset(above), [batch], allow_missing=True).paths
         for above in GRAPH[stage].reads
     )
-
-
-def _is_for_good(error: StageError) -> bool:
-    return is_given_up(error) or (not error.retryable and error.category in _FOR_GOOD)

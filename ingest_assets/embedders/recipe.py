@@ -1,11 +1,11 @@
 """How a model wants to be used: pooling, prompts, limits, as its own files say."""
 
 import functools
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ingest_assets.embedders.model_files import number_in, positions_of, read_json, read_object
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, packaged_name
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
@@ -27,8 +27,6 @@ _POOLINGS = {
     "last": ("pooling_mode_lasttoken", "lasttoken"),
 }
 _OWN_MODULES = {"Transformer", "Pooling", "Normalize"}
-# Their first positions are taken by the padding index, so they read fewer tokens than they have positions.
-_OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "roberta-prelayernorm", "xlm-roberta-xl"}
 _PASSAGE_PROMPTS = ("document", "passage", "corpus")
 
 
@@ -86,7 +84,7 @@ def read_recipe(model: str) -> Recipe:
         path=str(path),
         content_hash=content_hash_of(folder),
         config=config,
-        width=_number(config, ("hidden_size", "dim", "d_model", "n_embd"), path),
+        width=number_in(config, ("hidden_size", "dim", "d_model", "n_embd"), path, SETTING),
         max_tokens=_max_tokens(path, config, sentence),
         pooling=_poolings(pooling, path),
         pools_prompt=bool(pooling.get("include_prompt", True)),
@@ -137,7 +135,7 @@ def _modules(folder: Path) -> list[dict[str, Any]]:
     file = folder / "modules.json"
     if not file.is_file():
         return []
-    modules = _parse(file)
+    modules = read_json(file, SETTING)
     if not isinstance(modules, list) or not all(isinstance(m, dict) and "path" in m for m in modules):
         raise ConfigError(f"{SETTING}: {file} is no list of modules; give a complete model folder.")
     return modules
@@ -195,34 +193,11 @@ def _prefixes(config: dict[str, Any]) -> tuple[str, str]:
 
 def _max_tokens(path: Path, config: dict[str, Any], sentence: dict[str, Any]) -> int:
     if sentence.get("max_seq_length"):
-        return _number(sentence, ("max_seq_length",), path)
-    positions = _number(config, ("max_position_embeddings", "n_positions", "max_seq_len"), path)
-    if config.get("model_type") in _OFFSET_POSITIONS:
-        positions -= int(config.get("pad_token_id") or 1) + 1
+        return number_in(sentence, ("max_seq_length",), path, SETTING)
+    positions = positions_of(config, path, SETTING)
     told = _read(path / "tokenizer_config.json", optional=True).get("model_max_length")
     return min(positions, told) if isinstance(told, int) and told > 0 else positions
 
 
-def _number(config: dict[str, Any], keys: tuple[str, ...], path: Path) -> int:
-    value = next((config[key] for key in keys if config.get(key) is not None), None)
-    if not isinstance(value, int) or value < 1:
-        raise ConfigError(f"{SETTING}: {path} does not say {keys[0]!r}; give a complete model folder.")
-    return value
-
-
 def _read(path: Path, *, optional: bool = False) -> dict[str, Any]:
-    if optional and not path.is_file():
-        return {}
-    content = _parse(path)
-    if not isinstance(content, dict):
-        raise ConfigError(f"{SETTING}: {path} cannot be used (not a JSON object).")
-    return content
-
-
-def _parse(path: Path) -> Any:
-    if not path.is_file():
-        raise ConfigError(f"{SETTING}: {path.parent} has no {path.name}; give a complete model folder.")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{SETTING}: {path} cannot be used ({error}).") from None
+    return {} if optional and not path.is_file() else read_object(path, SETTING)

@@ -4,15 +4,14 @@ The weight of an entry is the greatest log(1 + relu(logit)) over all positions o
 """
 
 import functools
-import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ingest_assets.embedders.model_files import number_in, positions_of, read_object
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of
 from ingest_assets.model.embedding import Device, SparseOptions
 from ingest_assets.model.errors import ConfigError
@@ -42,7 +41,7 @@ class SparseModel:
 def sparse_model(name: str) -> SparseModel:
     """The model of that folder or hub name; told without opening it."""
     path = find_folder(name, _SETTING)
-    config = _config(path)
+    config = read_object(path / "config.json", _SETTING)
     kinds = config.get("architectures") or []
     if not any(str(kind).endswith("ForMaskedLM") for kind in kinds):
         raise ConfigError(
@@ -56,8 +55,8 @@ def sparse_model(name: str) -> SparseModel:
     return SparseModel(
         name=name_of(path),
         path=str(path),
-        dim=_number(config, "vocab_size", path),
-        max_tokens=_number(config, "max_position_embeddings", path),
+        dim=number_in(config, ("vocab_size",), path, _SETTING),
+        max_tokens=positions_of(config, path, _SETTING),
         content_hash=content_hash_of(path),
     )
 
@@ -151,20 +150,3 @@ def _device(torch: Any, wanted: Device) -> str:
     if not has[wanted]():
         raise ConfigError(f"embeddings.sparse.device: there is no {wanted} here; set auto or cpu.")
     return wanted
-
-
-def _config(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{_SETTING}: {path / 'config.json'} cannot be used ({error}).") from None
-    if not isinstance(config, dict):
-        raise ConfigError(f"{_SETTING}: {path / 'config.json'} cannot be used (not a JSON object).")
-    return config
-
-
-def _number(config: dict[str, Any], key: str, path: Path) -> int:
-    value = config.get(key)
-    if not isinstance(value, int) or value < 1:
-        raise ConfigError(f"{_SETTING}: {path} does not say {key!r}; give a complete model folder.")
-    return value

@@ -60,10 +60,6 @@ class QueueStats:
         """All artifacts, in whatever state."""
         return sum(self.states.values())
 
-    def is_drained(self) -> bool:
-        """True when nothing is queued or in progress."""
-        return not self.states["queued"] and not self.states["in_progress"]
-
 
 @dataclass(frozen=True, slots=True)
 class Retried:

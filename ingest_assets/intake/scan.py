@@ -43,9 +43,6 @@ class ScanReport:
     batches: set[str] = field(default_factory=set)
     problems: list[tuple[str, Problem]] = field(default_factory=list)
 
-    def has_changes(self) -> bool:
-        return bool(self.new or self.changed or self.moved or self.deleted or self.restored)
-
 
 def scan_sources(
     ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float] = time.time

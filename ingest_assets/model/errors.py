@@ -192,5 +192,14 @@ class StageError(BaseModel):
 
 
 def is_given_up(error: StageError) -> bool:
-    """True for a failure that no run tries again by itself."""
+    """True for a document that the queue has given up."""
     return bool(error.detail.get("given_up"))
+
+
+def is_for_good(error: StageError) -> bool:
+    """True for a failure that no run tries again by itself: the item's own fault, or given up.
+
+    Whatever else fails may be mended outside: a missing library, a full disk, an endpoint that gives other
+    vectors than it promised, a bug. Only bad input stays bad.
+    """
+    return is_given_up(error) or (error.category == "input" and not error.retryable)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ingest_assets.model.errors import StageError, is_given_up
+from ingest_assets.model.errors import StageError, is_for_good
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,12 @@ class WorkItem:
         return is_current(self.record, self.fingerprint)
 
     def is_known_to_fail(self) -> bool:
-        """True when the very same item failed before and its own bytes were at fault, or it was given up.
+        """True when the very same item failed before, and for good.
 
-        A missing library, a full disk or a bug may be mended outside; only bad input stays bad. On hold, it
-        is not asked why the item failed: others are to be tried again, not this one.
+        On hold, it is not asked why the item failed: others are to be tried again, not this one.
         """
         failure = self.known_failure
-        if failure is None:
-            return False
-        return self.on_hold or is_given_up(failure) or (failure.category == "input" and not failure.retryable)
+        return failure is not None and (self.on_hold or is_for_good(failure))
 
 
 def retrying(items: Iterable[WorkItem], item_ids: Collection[str]) -> list[WorkItem]:

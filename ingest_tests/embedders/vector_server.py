@@ -16,8 +16,14 @@ from ingest_tests.parsing.vision_server import Asked, Reply, VisionServer, answe
 
 DIM = 8
 QUICK = Pace(first_pause_seconds=0.001, longest_pause_seconds=0.002, longest_asked_seconds=0.05)
+TEXTS = ["one", "two words", "three words here", "four"]
 
 VectorScript = Callable[[int, list[str]], Reply | None]
+
+
+def first(number: int, reply: Reply) -> VectorScript:
+    """The first requests are answered so, and the others rightly."""
+    return lambda n, texts: reply if n < number else None
 
 
 def vector_of(text: str, dim: int = DIM) -> np.ndarray:

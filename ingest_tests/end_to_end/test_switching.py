@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.models import model_folder
+from ingest_assets.embedders.recipe import read_recipe
 from ingest_assets.model.embedding import PACKAGED_MODEL
 from ingest_assets.storage.sets import set_of
 from ingest_tests.conftest import Command, clean_environment, write_notes
@@ -39,7 +39,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import BertConfig, BertModel
 
-    packaged, folder = Path(model_folder(PACKAGED_MODEL).path), tmp_path_factory.mktemp("tiny")
+    packaged, folder = Path(read_recipe(PACKAGED_MODEL).path), tmp_path_factory.mktemp("tiny")
     for path in packaged.rglob("*"):
         if path.suffix in {".json", ".txt"}:
             (folder / path.relative_to(packaged)).parent.mkdir(exist_ok=True)

@@ -19,6 +19,13 @@ from ingest_assets.model.options import BatchLimits
 from ingest_tests.intake.postgres import NOBODY, Postgres, running_postgres
 
 NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC
+CHANGES = {"new", "changed", "moved", "deleted", "restored"}
+
+
+def counts(report: ScanReport) -> dict[str, int]:
+    """The counters of a report that are not zero."""
+    names = (*sorted(CHANGES), "unchanged", "waiting")
+    return {name: getattr(report, name) for name in names if getattr(report, name)}
 
 
 class Watched:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ingest_tests.intake.conftest import Watched
+from ingest_tests.intake.conftest import CHANGES, Watched, counts
 
 SCANNER = """
 import sys
@@ -98,5 +98,5 @@ def test_a_scan_that_looked_earlier_does_not_undo_a_move(watched: Watched) -> No
 
     known = {d.doc_id: (d.seq, d.is_deleted()) for d in watched.ledger.documents()}
     assert known == {"docs:c.md": (1, False), "docs:a.md": (2, False)}
-    assert not report.has_changes()
+    assert not counts(report).keys() & CHANGES
     assert watched.scan().unchanged == 2

