@@ -108,6 +108,7 @@ def test_pull_fetches_what_docling_loads_and_nothing_else(
     assert listed["looked_in"]["is_hub_cache"] == (into == "cache")
 
 
+@pytest.mark.slow
 def test_one_model_can_be_pulled_alone(ingest: Command, hub: Hub, away: dict[str, str]):
     """One of two is not enough for the engine, and said to be so."""
     done = ingest.apart("models", "pull", "tableformer", **away, HF_ENDPOINT=hub.url)
@@ -117,6 +118,7 @@ def test_one_model_can_be_pulled_alone(ingest: Command, hub: Hub, away: dict[str
     assert not any(LAYOUT.repo in request for request in hub.requests)
 
 
+@pytest.mark.slow
 def test_without_a_network_pull_says_what_to_do_in_one_line(ingest: Command, away: dict[str, str]):
     """Exit code 1: nothing is wrong with the settings."""
     with serving({}) as gone:
@@ -132,6 +134,7 @@ def test_without_a_network_pull_says_what_to_do_in_one_line(ingest: Command, awa
     assert "copy the folder here and set parsing.artifacts_path to it." in line
 
 
+@pytest.mark.slow
 def test_a_download_that_breaks_off_is_no_model(ingest: Command, hub: Hub, away: dict[str, str]):
     """And the next pull makes it whole."""
     hub.broken = {"model.safetensors"}
@@ -149,6 +152,7 @@ def test_a_download_that_breaks_off_is_no_model(ingest: Command, hub: Hub, away:
     assert ingest.json("models", "list", **environ)["engine"]["chosen"] == "docling"
 
 
+@pytest.mark.slow
 def test_files_that_arrive_damaged_are_no_model(ingest: Command, away: dict[str, str]):
     """A mirror may serve anything."""
     bad = {LAYOUT.repo: REPOSITORIES[LAYOUT.repo] | {"model.safetensors": b"version https://git-lfs"}}
@@ -190,6 +194,7 @@ def test_a_model_nobody_knows_is_wrong_usage(ingest: Command):
     )
 
 
+@pytest.mark.slow
 def test_failures_are_in_the_json_object_too(ingest: Command, hub: Hub, away: dict[str, str]):
     """One object on standard output, and the exit code."""
     hub.status = 404
