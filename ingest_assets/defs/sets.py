@@ -141,9 +141,10 @@ def remove_abandoned(home: Home, stage: str, before: float) -> list[str]:
 
 
 def prune_others(home: Home, stage: str, batch: str) -> None:
-    """Take out of a family's other sets what is not there any more, or is chunked in another way.
+    """Take out of a family's other sets what is not there any more.
 
-    The caller holds the batch's lock, and the one of its chunks.
+    Out of those that do not serve, also what is chunked in another way. The caller holds the batch's lock,
+    and the one of its chunks.
     """
     family, recipe = home.family(stage), home.stages[stage]
     others = [family.asset, *(f"{family.asset}@{each}" for each in family.beside())]
@@ -151,7 +152,8 @@ def prune_others(home: Home, stage: str, batch: str) -> None:
     if there:
         chunks = home.table(GRAPH[stage].reads[0], batch)
         for asset in there:
-            prune(home.layout, replace(recipe.spec, asset=asset), batch, chunks)
+            spec = replace(recipe.spec, asset=asset)
+            prune(home.layout, spec, batch, chunks, serves=asset == family.asset)
 
 
 def _what_became(family: Family, old: SetMark) -> str:

@@ -17,11 +17,12 @@ from ingest_assets.storage.parts import Parts
 from ingest_assets.storage.tables import DamagedRows, Table, naming_damage, row_offsets
 
 
-def prune(layout: Layout, spec: TableSpec, batch: str, chunks: Table) -> list[str]:
-    """Remove from a set's table each document that is not chunked as it was any more; gives which.
+def prune(layout: Layout, spec: TableSpec, batch: str, chunks: Table, *, serves: bool = False) -> list[str]:
+    """Remove from a set's table each document that is not chunked any more; gives which.
 
-    Its staged parts go too. A file that has none of them stays as it is, one that is damaged is removed: it
-    is derived. The caller holds the table's lock.
+    Also those that are cut in another way now, unless the set still serves: until the new one is whole, old
+    vectors are better than none. Staged parts go too. A file with nothing to remove stays as it is, one that
+    is damaged is removed: it is derived. The caller holds the table's lock.
     """
     path = layout.table(spec.asset, batch)
     sweep_scratch(path)
@@ -31,7 +32,9 @@ def prune(layout: Layout, spec: TableSpec, batch: str, chunks: Table) -> list[st
         path.unlink(missing_ok=True)
         return []
     try:
-        gone = _not_chunked_so(path, chunks) | (footer.failures.keys() - chunks.records.keys())
+        gone = (footer.items.keys() | footer.failures.keys()) - chunks.records.keys()
+        if not serves:
+            gone |= _not_chunked_so(path, chunks)
         if gone:
             _rewrite(path, spec, footer, gone)
     except DamagedRows:

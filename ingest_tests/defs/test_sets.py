@@ -126,6 +126,26 @@ def test_readers_see_the_old_set_until_the_new_one_is_whole(world: World, tmp_pa
     assert building(world.home(4), "lexical") is None
 
 
+def test_documents_that_are_cut_anew_are_found_as_they_were_until_the_new_set_is_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """Another model often means other chunks; what serves must not run empty meanwhile."""
+    old, (first, second) = world.served(), world.batches
+    monkeypatch.setenv("INGEST_CHUNKS__MAX_TOKENS", "24")
+
+    world.run(4, first, stages=["chunks", "lexical"])
+    half = world.served()
+    world.run(4, second, stages=["chunks", "lexical"])
+
+    chunks, found = (
+        set(pl.read_parquet(world.root / "home" / "data" / asset / "*.parquet")["chunk_id"])
+        for asset in ("chunks", "embeddings/lexical")
+    )
+    assert half == old
+    assert building(world.home(4), "lexical") is None
+    assert found == chunks
+
+
 def test_a_home_that_is_open_follows_a_cut_over_by_another(world: World):
     """Servers keep theirs open; where a set's tables are is asked anew each time."""
     home = world.home(4)

@@ -51,6 +51,19 @@ def test_deleted_and_changed_documents_leave_and_all_others_stay_as_they_are(lay
     assert next(iter(left.footers.values())).extra["set"] == "old"
 
 
+def test_a_set_that_serves_keeps_documents_that_are_cut_in_another_way(layout: Layout) -> None:
+    """A switch to a model with another limit cuts everything anew; the old vectors serve meanwhile."""
+    put(layout, OLD, {"gone": vectors("gone", "g1"), "b": vectors("b", "b1")}, failed=("f-gone",))
+    chunks = put(layout, CHUNKS, {"b": chunk_rows("b", ["new"])})
+
+    gone = prune(layout, OLD, BATCH, chunks, serves=True)
+
+    left = Table(OLD.asset, (layout.table(OLD.asset, BATCH),))
+    assert gone == ["gone"]
+    assert left.scan().collect()["chunk_id"].to_list() == ["b1"]
+    assert (list(left.records), list(left.failures)) == (["b"], [])
+
+
 def test_a_table_with_nothing_to_leave_is_not_touched(layout: Layout) -> None:
     """Every run looks at it."""
     chunks = put(layout, CHUNKS, {"a": chunk_rows("a", ["a1"])})
