@@ -131,7 +131,7 @@ def test_documents_that_are_cut_anew_are_found_as_they_were_until_the_new_set_is
 ):
     """Another model often means other chunks; what serves must not run empty meanwhile."""
     old, (first, second) = world.served(), world.batches
-    monkeypatch.setenv("INGEST_CHUNKS__MAX_TOKENS", "24")
+    monkeypatch.setenv("INGEST_CHUNKS__MAX_TOKENS", "16")
 
     world.run(4, first, stages=["chunks", "lexical"])
     half = world.served()
