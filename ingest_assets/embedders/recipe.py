@@ -82,7 +82,7 @@ def read_recipe(model: str) -> Recipe:
         source=model,
         name=packaged_name(model) or name_of(folder),
         path=str(path),
-        content_hash=content_hash_of(folder),
+        content_hash=content_hash_of(folder, SETTING),
         config=config,
         width=number_in(config, ("hidden_size", "dim", "d_model", "n_embd"), path, SETTING),
         max_tokens=_max_tokens(path, config, sentence),

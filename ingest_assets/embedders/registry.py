@@ -1,15 +1,18 @@
 """Dense providers by name: those of this product, and those that installed packages offer."""
 
 import functools
+import math
 import os
 import threading
+import time
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from ingest_assets.embedders.choice import choose_provider
+from ingest_assets.embedders.errors import ModelUnusable
 from ingest_assets.model.embedding import DenseFacts, DenseOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.errors import ConfigError, IngestError, ItemError
 from ingest_assets.model.ports import DenseKind, DenseProvider
 
 GROUP = "ingest_assets.dense_providers"
@@ -24,6 +27,8 @@ BUILT_IN = {
 
 _opening = threading.Lock()
 _open: dict[tuple[int, DenseOptions], DenseProvider] = {}
+REMEMBERED_S = 60.0
+_failed: dict[tuple[int, DenseOptions], tuple[float, str]] = {}
 
 
 def resolve_dense(options: DenseOptions) -> DenseOptions:
@@ -48,14 +53,32 @@ def open_dense(options: DenseOptions) -> DenseProvider:
     key = (os.getpid(), resolved)
     with _opening:
         if key not in _open:
-            _open[key] = dense_kind(resolved.provider).open(resolved)
+            _open[key] = _opened(resolved, key)
         return _open[key]
+
+
+def _opened(options: DenseOptions, key: tuple[int, DenseOptions]) -> DenseProvider:
+    """A provider that fails to open fails for all documents at once: each try may take a minute."""
+    failed_s, why = _failed.get(key, (-math.inf, ""))
+    if time.monotonic() - failed_s < REMEMBERED_S:
+        raise ModelUnusable(why)
+    try:
+        return dense_kind(options.provider).open(options)
+    except ItemError:  # an endpoint that is busy, say: it has its own code, and may be asked again
+        raise
+    except Exception as error:
+        why = str(error) if isinstance(error, IngestError) else f"{type(error).__name__}: {error}"
+        if not isinstance(error, ConfigError):
+            why = f"embeddings.dense: provider {options.provider} cannot open {options.model} ({why})."
+        _failed[key] = time.monotonic(), why
+        raise ModelUnusable(why) from error
 
 
 def close_dense(options: DenseOptions | None = None) -> None:
     """Close the process's provider for these options, or all; whoever asks again opens it anew."""
     wanted = options and resolve_dense(options)
     with _opening:
+        _failed.clear()
         own = [key for key in _open if key[0] == os.getpid() and wanted in (None, key[1])]
         closing = [_open.pop(key) for key in own]
     for provider in closing:

@@ -109,7 +109,7 @@ def _recipe(model: str) -> Recipe:
         source=model,
         name=name_of(folder),
         path=str(next((p.parent for p in sorted(folder.rglob("tokenizer.json"))), folder)),
-        content_hash=content_hash_of(folder),
+        content_hash=content_hash_of(folder, SETTING),
         config={},
         width=int(loaded.get_embedding_dimension()),
         max_tokens=limit if isinstance(limit, int) and limit < _NO_LIMIT else _NO_LIMIT,

@@ -57,7 +57,7 @@ def sparse_model(name: str) -> SparseModel:
         path=str(path),
         dim=number_in(config, ("vocab_size",), path, _SETTING),
         max_tokens=positions_of(config, path, _SETTING),
-        content_hash=content_hash_of(path),
+        content_hash=content_hash_of(path, _SETTING),
     )
 
 

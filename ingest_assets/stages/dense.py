@@ -14,7 +14,7 @@ from ingest_assets.embedders.counting import counting
 from ingest_assets.embedders.registry import describe_dense, open_dense
 from ingest_assets.embedders.vector_cache import VectorCache, open_cache
 from ingest_assets.model.embedding import CacheOptions, DenseFacts, DenseOptions
-from ingest_assets.model.errors import ItemError
+from ingest_assets.model.errors import ContractBroken, ItemError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import TableSpec, dense_spec
@@ -110,19 +110,22 @@ class DenseStage:
         self, texts: list[str], chunk_ids: Sequence[str], keep: Keep, context: ItemContext
     ) -> np.ndarray:
         """Vectors are kept also of a document that fails: they may have been paid for."""
-        dim = self.facts.dim
+        dim, provider = self.facts.dim, open_dense(self.options)
         try:
             with counting() as counts:
-                given = open_dense(self.options).embed(texts, "passage")
+                given = provider.embed(texts, "passage")
         except ItemError as error:
-            made = {place: row for place, row in vectors_made(error).items() if is_direction(row, dim)}
-            if made:
-                keep([texts[place] for place in made], np.stack(list(made.values())))
+            _keep_good(keep, texts, vectors_made(error), dim)
             raise _of_chunk(error, chunk_ids) from error
         finally:
             for name, number in counts.items():
                 context.count(name, number)
-        vectors = require_vectors(given, dim, chunk_ids)
+        try:
+            vectors = require_vectors(given, dim, chunk_ids)
+        except ContractBroken:
+            if len(given) == len(texts):  # else nobody knows whose they are
+                _keep_good(keep, texts, dict(enumerate(given)), dim)
+            raise
         keep(texts, vectors)
         return vectors
 
@@ -130,6 +133,13 @@ class DenseStage:
         if not self.cache.enabled or not self.cache.path:
             return None
         return open_cache(Path(self.cache.path), self.cache.max_mebibytes * _MIB)
+
+
+def _keep_good(keep: Keep, texts: Sequence[str], made: Mapping[int, Any], dim: int) -> None:
+    """Those of the vectors, by the places of their texts, that could be stored."""
+    good = {place: row for place, row in made.items() if is_direction(row, dim)}
+    if good:
+        keep([texts[place] for place in good], np.stack([np.asarray(row) for row in good.values()]))
 
 
 def _keep_nothing(_texts: Sequence[str], _vectors: np.ndarray) -> None:

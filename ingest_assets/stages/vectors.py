@@ -21,14 +21,19 @@ def require_vectors(given: Any, dim: int, chunk_ids: Sequence[str]) -> np.ndarra
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.linalg.norm(vectors, axis=1)
     for index in np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))[:1]:
-        raise _broken("is zero or not finite", chunk_ids[int(index)])
+        fault = "is all zeros" if norms[index] == 0 else "is not finite, or too long to measure"
+        raise _broken(fault, chunk_ids[int(index)])
     return vectors
 
 
-def is_direction(vector: np.ndarray, dim: int) -> bool:
+def is_direction(given: Any, dim: int) -> bool:
     """True for a vector that may be stored."""
+    try:
+        vector = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        return False
     with np.errstate(over="ignore", invalid="ignore"):
-        norm = np.linalg.norm(vector.astype(np.float32))
+        norm = np.linalg.norm(vector)
     return vector.shape == (dim,) and bool(np.isfinite(norm) and norm > 0)
 
 

@@ -10,6 +10,7 @@ import pytest
 from ingest_tests.conftest import Command
 from ingest_tests.embedders.tiny_models import modules
 from ingest_tests.parsing.model_hub import COMMIT, Hub, serving
+from ingest_tests.weights import weights
 
 DENSE, SPARSE = "bees/tiny-dense", "bees/tiny-splade"
 NAMES = ("dense", "sparse", "tokenizer")
@@ -26,8 +27,8 @@ def _model(**more: Any) -> dict[str, bytes]:
     """A repository: nobody opens the weights, for planning goes by the files beside them."""
     config = {"model_type": "bert", "hidden_size": 32, "max_position_embeddings": 64, "vocab_size": 99}
     files = {"config.json": {**config, "architectures": ["BertForMaskedLM"]}, "tokenizer.json": {}, **more}
-    weights = {"model.safetensors": b"weights" * 1000}
-    return {**NOT_LOADED, **weights, **{name: json.dumps(file).encode() for name, file in files.items()}}
+    heavy = {"model.safetensors": weights(b"weights" * 1000)}
+    return {**NOT_LOADED, **heavy, **{name: json.dumps(file).encode() for name, file in files.items()}}
 
 
 REPOSITORIES = {

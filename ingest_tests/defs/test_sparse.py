@@ -17,6 +17,7 @@ from ingest_assets.model.errors import ConfigError
 from ingest_assets.storage.tables import Table
 from ingest_tests.conftest import Command, write_notes
 from ingest_tests.embedders.tiny_splade import write_model
+from ingest_tests.weights import weights
 
 SPARSE = dg.AssetKey(["embeddings", "sparse"])
 
@@ -40,7 +41,7 @@ def test_with_a_model_there_is_an_asset_with_its_checks(
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "tokenizer.json").write_text("{}")
-    (folder / "model.safetensors").write_text("")
+    (folder / "model.safetensors").write_bytes(weights())
     config = {"architectures": ["BertForMaskedLM"], "vocab_size": 9, "max_position_embeddings": 64}
     (folder / "config.json").write_text(json.dumps(config))
     monkeypatch.setenv("INGEST_EMBEDDINGS__SPARSE__MODEL", str(folder))

@@ -9,6 +9,7 @@ from ingest_assets.embedders.models import PACKAGED
 from ingest_assets.embedders.recipe import read_recipe
 from ingest_assets.embedders.tokenizer_files import load_tokenizer, tokenizer_files
 from ingest_assets.model.errors import ConfigError
+from ingest_tests.weights import weights
 
 CONFIG = {"hidden_size": 12, "max_position_embeddings": 64}
 
@@ -20,7 +21,7 @@ def make(folder: Path, **files: str) -> str:
     for name, content in contents.items():
         if content:
             (folder / f"{name}.json").write_text(content)
-    (folder / "model.safetensors").touch()
+    (folder / "model.safetensors").write_bytes(weights())
     return str(folder)
 
 
@@ -102,10 +103,7 @@ def test_the_ends_of_big_weights_are_in_the_hash(tmp_path: Path) -> None:
         [(b"0", b"0", size), (b"1", b"0", size), (b"0", b"1", size), (b"0", b"0", size + 1)],
         strict=True,
     ):
-        with (folder / "model.safetensors").open("wb") as stream:
-            stream.write(head)
-            stream.seek(length - 1)
-            stream.write(tail)
+        (folder / "model.safetensors").write_bytes(weights(head + bytes(length) + tail))
 
     assert len({read_recipe(str(folder)).content_hash for folder in folders}) == 4
 

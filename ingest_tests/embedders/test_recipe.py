@@ -14,6 +14,7 @@ from ingest_assets.embedders.sentences import SentencesKind
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 from ingest_tests.embedders.tiny_models import make_model, modules
+from ingest_tests.weights import weights
 
 TEXTS = ["the bridge was found", "a swarm in may", "rust , rust", "x b c d e f g h i x b c d e f g"]
 
@@ -115,6 +116,18 @@ def test_a_folder_that_lacks_a_file_is_refused_by_name(tiny: str, tmp_path: Path
     with pytest.raises(ConfigError, match=f"has no {name}; give a complete model folder") as raised:
         resolve_dense(DenseOptions(model=str(folder)))
     assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", [b"version https://git-lfs.github.com/spec/v1", weights()[:-1], b""])
+def test_weights_that_are_cut_short_are_refused_before_anything_is_loaded(
+    tiny: str, tmp_path: Path, content: bytes
+) -> None:
+    """An unfinished download, or the pointer that a clone without large files has."""
+    folder = Path(shutil.copytree(tiny, tmp_path / "model"))
+    (folder / "model.safetensors").write_bytes(content)
+
+    with pytest.raises(ConfigError, match=r"model.safetensors is damaged \(it.*\); get the model again"):
+        resolve_dense(DenseOptions(model=str(folder)))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ingest_assets.embedders import registry
+from ingest_assets.embedders.errors import ModelUnusable
 from ingest_assets.embedders.registry import (
     close_dense,
     dense_kind,
@@ -35,12 +36,20 @@ class Kind:
     def open(self, options):
         return Lengths()
 
+class Shut(Kind):
+    tries = 0
+    def open(self, options):
+        self.tries += 1
+        raise OSError("no such device")
+
 kind = Kind()
+shut = Shut()
 nothing = 3
 """
 ENTRY_POINTS = """[ingest_assets.dense_providers]
 lengths = far_lengths:Kind
 ready = far_lengths:kind
+shut = far_lengths:shut
 nothing = far_lengths:nothing
 broken = far_lengths:missing
 local = far_lengths:Kind
@@ -111,6 +120,21 @@ def test_a_process_has_one_provider_until_it_is_closed() -> None:
     close_dense(options)
     assert first.closed
     assert open_dense(options) is not first
+
+
+@pytest.mark.usefixtures("_package")
+def test_a_provider_that_cannot_be_opened_is_not_tried_again_for_every_document() -> None:
+    """Each try may take a minute, and a batch has hundreds; the settings' owner is told what is wrong."""
+    options = DenseOptions(provider="shut", model="some-model")
+
+    for _ in range(3):
+        with pytest.raises(ModelUnusable, match=r"provider shut cannot open some-model \(OSError: no such"):
+            open_dense(options)
+    assert dense_kind("shut").tries == 1
+    close_dense()
+    with pytest.raises(ModelUnusable):
+        open_dense(options)
+    assert dense_kind("shut").tries == 2
 
 
 @pytest.mark.usefixtures("_package")

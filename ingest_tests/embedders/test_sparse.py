@@ -11,6 +11,7 @@ from ingest_assets.model.embedding import SparseOptions
 from ingest_assets.model.errors import ConfigError, ContractBroken
 from ingest_assets.stages.sparse import SparseStage, require_weights
 from ingest_tests.embedders.tiny_splade import write_model
+from ingest_tests.weights import weights
 
 TEXTS = [
     "The bridge was inspected.",
@@ -152,8 +153,8 @@ def test_positions_that_padding_takes_are_not_read(tmp_path: Path) -> None:
 def described(folder: Path, **config: object) -> Path:
     """A folder that describes a model, without one."""
     folder.mkdir()
-    for name in ("tokenizer.json", "model.safetensors"):
-        (folder / name).write_text("{}")
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(weights())
     usual = {"architectures": ["BertForMaskedLM"], "vocab_size": 9, "max_position_embeddings": 64}
     (folder / "config.json").write_text(json.dumps(usual | config))
     return folder

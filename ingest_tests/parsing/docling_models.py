@@ -4,11 +4,11 @@ What they see in a page means nothing, but the same code loads and runs them as 
 """
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
 from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, LAYOUT, TABLEFORMER, DoclingModel
+from ingest_tests.weights import weights
 
 LABELS = (
     *("caption", "footnote", "formula", "list_item", "page_footer", "page_header", "picture"),
@@ -17,13 +17,6 @@ LABELS = (
 )
 _TAGS = ("<pad>", "<unk>", "<start>", "<end>", "ecel", "fcel", "lcel", "ucel", "xcel", "nl")
 _HEADER_TAGS = ("ched", "rhed", "srow")
-
-
-def weights(content: bytes = b"\x00" * 8) -> bytes:
-    """A safetensors file with one tensor: whole, but no model."""
-    header = {"w": {"dtype": "U8", "shape": [len(content)], "data_offsets": [0, len(content)]}}
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + content
 
 
 def file_of(name: str, content: bytes = b"\x00" * 8) -> bytes:

@@ -12,10 +12,10 @@ from ingest_assets.stages.vectors import require_vectors
 @pytest.mark.parametrize(
     ("given", "says", "chunk"),
     [
-        ([[1.0, 0.0], [0.0, 0.0]], "chunk second is zero or not finite", "second"),
-        ([[1.0, 0.0], [np.nan, 1.0]], "chunk second is zero or not finite", "second"),
-        ([[np.inf, 0.0], [1.0, 1.0]], "chunk first is zero or not finite", "first"),
-        ([[3e38, 3e38], [1.0, 1.0]], "chunk first is zero or not finite", "first"),
+        ([[1.0, 0.0], [0.0, 0.0]], "chunk second is all zeros", "second"),
+        ([[1.0, 0.0], [np.nan, 1.0]], "chunk second is not finite, or too long to measure", "second"),
+        ([[np.inf, 0.0], [1.0, 1.0]], "chunk first is not finite, or too long to measure", "first"),
+        ([[3e38, 3e38], [1.0, 1.0]], "chunk first is not finite, or too long to measure", "first"),
         ([[1.0, 0.0]], "gave 1 vectors for 2 chunks, from chunk second on", "second"),
         ([[1.0, 0.0]] * 3, "gave 3 vectors for 2 chunks", "second"),
         ([], "gave 0 vectors for 2 chunks", "first"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ingest_assets.model.hub import hub_cache
 from ingest_assets.model.identity import sha256_text
-from ingest_assets.parsing.engines.model_files import hash_whole
+from ingest_assets.model.weights import hash_whole
 
 
 @dataclass(frozen=True, slots=True)
