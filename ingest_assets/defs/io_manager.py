@@ -10,7 +10,7 @@ import pyarrow as pa
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
-from ingest_assets.defs.sets import Building, cut_over, prune_others
+from ingest_assets.defs.sets import Building, cut_over, prune_others, prune_unwanted
 from ingest_assets.defs.staged import Staged
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.tables import Committed, commit, existing_table
@@ -35,6 +35,8 @@ class ParquetTables(dg.ConfigurableIOManager):
             metadata = table_metadata(committed, obj.commit.spec)
             if has_sets:
                 prune_others(home, stage, batch)
+            if stage == "chunks":
+                prune_unwanted(home, batch)
         finally:
             obj.release()
         if has_sets:

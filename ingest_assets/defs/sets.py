@@ -147,13 +147,30 @@ def prune_others(home: Home, stage: str, batch: str) -> None:
     and the one of its chunks.
     """
     family, recipe = home.family(stage), home.stages[stage]
-    others = [family.asset, *(f"{family.asset}@{each}" for each in family.beside())]
-    there = [each for each in others if each != recipe.spec.asset and home.layout.table(each, batch).exists()]
-    if there:
-        chunks = home.table(GRAPH[stage].reads[0], batch)
-        for asset in there:
+    for asset in family.tables_of(batch):
+        if asset != recipe.spec.asset:
+            chunks = home.table(GRAPH[stage].reads[0], batch)
             spec = replace(recipe.spec, asset=asset)
             prune(home.layout, spec, batch, chunks, serves=asset == family.asset)
+
+
+def prune_unwanted(home: Home, batch: str) -> None:
+    """Take documents that are not chunked any more out of families that the settings have left off.
+
+    Nobody makes their tables again, and what was deleted must be found nowhere. The caller holds the lock of
+    the batch's chunks.
+    """
+    for stage, node in GRAPH.items():
+        if not node.has_sets or stage in home.graph:
+            continue
+        lock = FileLock(home.layout.lock(home.serving(stage), batch))
+        lock.acquire()
+        try:
+            for asset in home.family(stage).tables_of(batch):
+                spec = replace(node.table, asset=asset)
+                prune(home.layout, spec, batch, home.table(node.reads[0], batch), serves=True)
+        finally:
+            lock.release()
 
 
 def _what_became(family: Family, old: SetMark) -> str:

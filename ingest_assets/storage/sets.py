@@ -59,6 +59,11 @@ class Family:
         folder = self._folder()
         return sorted(path.name.partition("@")[2] for path in folder.parent.glob(f"{folder.name}@*"))
 
+    def tables_of(self, batch: str) -> list[str]:
+        """The assets, of the set that serves and of all others, that have a table of this batch."""
+        assets = [self.asset, *(f"{self.asset}@{each}" for each in self.beside())]
+        return [asset for asset in assets if self.layout.table(asset, batch).exists()]
+
     def claim(self, mark: SetMark) -> str:
         """The asset to write this set to; of several who find no set there, the first one has the place."""
         lock = FileLock(self.layout.claim_lock(self.asset))

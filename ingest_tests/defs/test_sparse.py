@@ -7,16 +7,20 @@ import dagster as dg
 import polars as pl
 import pytest
 
+from ingest_assets.cli.runs import run_batches
 from ingest_assets.config import Settings
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.checks.predicates import faulty_weights
-from ingest_assets.defs.graph import GRAPH, graph_of
+from ingest_assets.defs.graph import GRAPH, graph_of, stages_between
 from ingest_assets.defs.home import Home
 from ingest_assets.model.embedding import EmbeddingOptions, SparseOptions
 from ingest_assets.model.errors import ConfigError
-from ingest_assets.storage.tables import Table
+from ingest_assets.model.schemas import SPARSE as SPARSE_SPEC
+from ingest_assets.storage.tables import Table, existing_table
 from ingest_tests.conftest import Command, write_notes
+from ingest_tests.defs.conftest import put
 from ingest_tests.embedders.tiny_splade import write_model
+from ingest_tests.rows import blank_rows
 from ingest_tests.weights import weights
 
 SPARSE = dg.AssetKey(["embeddings", "sparse"])
@@ -109,3 +113,23 @@ def test_the_whole_graph_runs_with_sparse_vectors(tmp_path: Path) -> None:
     assert {line["run"] for line in plan["stages"]} == {0}
     assert again["stages"]["sparse"]["skipped"] == 3
     assert (command.home / "data/lexical_stats/corpus.parquet").is_file()
+
+
+def test_a_deleted_document_leaves_the_sparse_table_also_when_there_is_no_model_any_more(
+    home: Home, watched: Path
+) -> None:
+    """Nobody makes that table again, and what was deleted must be found nowhere."""
+    home.scan()
+    until_chunks = stages_between("documents", "chunks")
+    run_batches(home, until_chunks, {}, reason="test")
+    (batch,) = home.ledger.batches()
+    documents = sorted(home.table("chunks", batch).records)
+    put(home, SPARSE_SPEC, batch, {doc: blank_rows(SPARSE_SPEC, doc_id=doc) for doc in documents})
+    (watched / "feeding.md").unlink()
+    home.scan()
+
+    run_batches(home, until_chunks, {}, reason="test")
+
+    left = existing_table(home.layout, SPARSE_SPEC.asset, [batch])
+    assert sorted(left.records) == [doc for doc in documents if doc != "notes:feeding.md"]
+    assert len(left.records) == 2
