@@ -24,7 +24,7 @@ from ingest_assets.stages.vectors import is_direction, require_vectors
 from ingest_assets.storage.tables import Table
 
 _MIB = 1024 * 1024
-_TEXTS_AT_ONCE = 512
+_TEXTS_AT_ONCE = 128  # kept in the cache together: what a kill may cost of a document
 
 Keep = Callable[[Sequence[str], np.ndarray], None]
 
