@@ -22,13 +22,14 @@ from ingest_assets.embedders.endpoint_errors import (
     WrongDimension,
 )
 from ingest_assets.embedders.pacing import Pace, PerMinute, Waiting
-from ingest_assets.embedders.refusals import refusal
+from ingest_assets.embedders.refusals import parsed_object, quoted_words, refusal
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.endpoints import shown_address
 from ingest_assets.model.errors import ItemError
 
 _PASSING = (EndpointBusy, EndpointTimeout, EndpointUnreachable, EndpointAnswerUnusable)
 _FINAL = (EndpointDenied, EndpointRefused, WrongDimension)
+_BROKEN_OFF = (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
 _NONSENSE_ATTEMPTS = 3
 _REFUSAL_BYTES = 64 * 1024
 _NUMBER_BYTES = 64  # of a number written out, generously
@@ -110,7 +111,8 @@ class Endpoint:
             most = min(most, _NONSENSE_ATTEMPTS)
         if attempt >= most:
             self._is_down = True
-            raise error
+            times = f" It was asked {attempt} times." if attempt > 1 else ""
+            raise type(error)(f"{error}{times}", detail=error.detail)
         asked = error.detail.get("retry_after_s")
         seconds = self._pace.pause(attempt, asked)
         if asked is not None:
@@ -136,6 +138,12 @@ class Endpoint:
         try:
             return read_answer(body, texts, self._options.dim or 0)
         except EndpointAnswerUnusable as error:
+            quoted = quoted_words(parsed_object(body), self._key)
+            if quoted:
+                raise EndpointAnswerUnusable(
+                    f"The endpoint {self._address} answered with status 200 and no vectors{quoted}; check "
+                    "embeddings.dense.model and embeddings.dense.remote, or run again later."
+                ) from None
             raise EndpointAnswerUnusable(
                 f"The endpoint {self._address} answered with {error}; check embeddings.dense.remote.url."
             ) from None
@@ -197,7 +205,12 @@ class Endpoint:
             raise
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             words = " ".join(f"{type(error).__name__}: {error}".split())[:160].rstrip(": ")
-            raise EndpointUnreachable(f"The endpoint {self._address} cannot be reached ({words}).") from None
+            raise EndpointUnreachable(f"{self._how_unreachable(error)} ({words}).") from None
+
+    def _how_unreachable(self, error: Exception) -> str:
+        if isinstance(error, _BROKEN_OFF):
+            return f"The endpoint {self._address} broke off before its answer was whole"
+        return f"The endpoint {self._address} cannot be reached"
 
 
 def _require_right_lengths(answer: Answer, address: str, dim: int) -> None:

@@ -10,7 +10,11 @@ class TextTooLong(ItemError):
     code = "E_TEXT_TOO_LONG"
 
 
-class EmbedderClosed(ItemError):
+class AnyText(ItemError):
+    """What would have met any text: no one chunk is to blame, and none is named."""
+
+
+class EmbedderClosed(AnyText):
     """The stage ended, and its embedder with it, while texts waited."""
 
     category = "cancelled"
