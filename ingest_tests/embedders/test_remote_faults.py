@@ -155,7 +155,11 @@ def test_nobody_there_is_unreachable():
             EndpointRefused,
             "status 301: it is at http://127.0.0.1:9/v2 now, .* set embeddings.dense.remote.url",
         ),
-        (refused(308, Location="/v2/embeddings"), EndpointRefused, "it is at http://127.0.0.1:[0-9]+/v2/embed"),
+        (
+            refused(308, Location="/v2/embeddings"),
+            EndpointRefused,
+            "it is at http://127.0.0.1:[0-9]+/v2/embed",
+        ),
         (refused(501), EndpointRefused, "status 501"),
         (refused(400), EndpointRefused, "also for a harmless text"),
         (right_answer(TEXTS, dim=5), WrongDimension, "5 numbers, and embeddings.dense.dim is 8"),
