@@ -41,7 +41,7 @@ def with_fused(families: Mapping[str, Rankings]) -> dict[str, Rankings]:
 def _by_meaning(home: Home, queries: Mapping[str, str]) -> Rankings:
     """All chunks by the cosine between their vectors and the query's, made by the same model."""
     rows = _rows(home, "dense", ["chunk_id", "vector"])
-    wanted = _unit(open_dense(home.settings.embeddings.dense).embed(list(queries.values()), "query"))
+    wanted = _unit(open_dense(home.settings_found.embeddings.dense).embed(list(queries.values()), "query"))
     ids = rows["chunk_id"].to_pylist()
     vectors = rows["vector"].combine_chunks()
     stored = _unit(vectors.flatten().to_numpy().reshape(len(ids), -1))
@@ -63,7 +63,7 @@ def _by_entries(home: Home, queries: Mapping[str, str]) -> Rankings:
     entries = lists.flatten().to_numpy()
     weights = rows["values"].combine_chunks().flatten().to_numpy()
     found: Rankings = {}
-    vectors = open_sparse(home.settings.embeddings.sparse).embed(list(queries.values()))
+    vectors = open_sparse(home.settings_found.embeddings.sparse).embed(list(queries.values()))
     for query, (indices, values) in zip(queries, vectors, strict=True):
         asked = np.zeros(int(max(entries.max(initial=0), indices.max(initial=0))) + 1)
         asked[indices] = values
