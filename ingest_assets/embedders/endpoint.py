@@ -30,6 +30,8 @@ from ingest_assets.model.errors import ItemError
 _PASSING = (EndpointBusy, EndpointTimeout, EndpointUnreachable, EndpointAnswerUnusable)
 _FINAL = (EndpointDenied, EndpointRefused, WrongDimension)
 _BROKEN_OFF = (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
+_BROKE_OFF = ("broke off before its answer was whole", "see the server's log, or run again later")
+_NOBODY_THERE = ("cannot be reached", "start it, or check embeddings.dense.remote.url")
 _NONSENSE_ATTEMPTS = 3
 _REFUSAL_BYTES = 64 * 1024
 _NUMBER_BYTES = 64  # of a number written out, generously
@@ -194,7 +196,8 @@ class Endpoint:
         except httpx.TimeoutException:
             limit = self._options.remote.timeout_seconds
             raise EndpointTimeout(
-                f"The endpoint {self._address} did not answer within {limit:g} s."
+                f"The endpoint {self._address} did not answer within {limit:g} s; raise timeout_seconds "
+                "or lower batch_size in embeddings.dense.remote, or run again later."
             ) from None
         except httpx.DecodingError:
             raise EndpointAnswerUnusable(
@@ -205,12 +208,8 @@ class Endpoint:
             raise
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             words = " ".join(f"{type(error).__name__}: {error}".split())[:160].rstrip(": ")
-            raise EndpointUnreachable(f"{self._how_unreachable(error)} ({words}).") from None
-
-    def _how_unreachable(self, error: Exception) -> str:
-        if isinstance(error, _BROKEN_OFF):
-            return f"The endpoint {self._address} broke off before its answer was whole"
-        return f"The endpoint {self._address} cannot be reached"
+            what, to_do = _BROKE_OFF if isinstance(error, _BROKEN_OFF) else _NOBODY_THERE
+            raise EndpointUnreachable(f"The endpoint {self._address} {what} ({words}); {to_do}.") from None
 
 
 def _require_right_lengths(answer: Answer, address: str, dim: int) -> None:
