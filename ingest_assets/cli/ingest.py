@@ -106,6 +106,7 @@ def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dic
         **corpus_numbers(home),
         **({"queue": queue} if any(queue["states"].values()) else {}),
         "sets": [each.as_object() for each in buildings(home)],
+        "took_over": report.took_over,
         "failures": failed,
         "broken_batches": report.broken,
         "batches": {"ran": report.ran, "complete_before": report.complete_before},
@@ -143,6 +144,8 @@ def print_result(result: dict[str, Any]) -> None:
         f"{len(result['failures'])} failed; "
         f"{result['wall_seconds']:.1f} s in all."
     )
+    for line in result["took_over"].values():
+        say(line)
     for each in result["sets"]:
         say(each["summary"])
     if "queue" in result:

@@ -25,6 +25,7 @@ from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.sets import cut_over, families
 from ingest_assets.defs.staged import COUNTS
 from ingest_assets.model.errors import StageError
+from ingest_assets.storage.sets import SetMark
 
 _CLI_TAGS = {
     # A person is at this command: what they interrupt must not be started again by a daemon.
@@ -54,6 +55,7 @@ class RunReport:
     """What a command did: totals per stage, and what stopped a batch.
 
     A batch that was run several times counts as skipped what was so the first time, and fails by its last.
+    `took_over` has a line for each family that another set serves now than before.
     """
 
     stages: dict[str, StageTotals] = field(default_factory=dict)
@@ -61,6 +63,8 @@ class RunReport:
     complete_before: list[str] = field(default_factory=list)
     broken: dict[str, str] = field(default_factory=dict)
     errors_of: dict[str, list[StageError]] = field(default_factory=dict)
+    served_before: dict[str, SetMark] = field(default_factory=dict)
+    took_over: dict[str, str] = field(default_factory=dict)
     wall_seconds: float = 0.0
 
     @property
@@ -105,6 +109,7 @@ def run_batches(
         keys = list(home.ledger.batches() if retry is None else retry)
         keys = [key for key in keys if only is None or key in only]
         instance.add_dynamic_partitions(batches.name or "", keys)
+        report.served_before = _serving(home, stages) | report.served_before
         _settle_sets(home, stages)
         for batch, is_again in _in_turn(home, keys):
             states = batch_states(home, batch, stages, due_at=time.time())
@@ -125,6 +130,7 @@ def run_batches(
                 if result.success or runs_all or not _had_company(instance, batch, result.run_id):
                     break
         _settle_sets(home, stages)
+        report.took_over = _took_over(report.served_before, _serving(home, stages))
     report.wall_seconds += time.monotonic() - started
     return report
 
@@ -141,6 +147,21 @@ def _settle_sets(home: Home, stages: Sequence[str]) -> None:
     """What a killed run left of a change of sets, and sets that were whole before."""
     for stage in families(home, stages):
         cut_over(home, stage, lambda _line: None)
+
+
+def _serving(home: Home, stages: Sequence[str]) -> dict[str, SetMark]:
+    """The set of each family that readers see now."""
+    found = {stage: home.family(stage).current() for stage in families(home, stages)}
+    return {stage: mark for stage, mark in found.items() if mark is not None}
+
+
+def _took_over(before: Mapping[str, SetMark], now: Mapping[str, SetMark]) -> dict[str, str]:
+    """For people, of each family whose new set has taken the place of another."""
+    return {
+        stage: f"{stage}: {now[stage].name} serves from now on (was {old.name})."
+        for stage, old in before.items()
+        if stage in now and now[stage].set != old.set
+    }
 
 
 def run_job(home: Home, name: str, resource: HomeResource | None = None) -> str | None:

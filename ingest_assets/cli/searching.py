@@ -11,6 +11,8 @@ from ingest_assets.embedders.bm25 import LexicalIndex
 from ingest_assets.embedders.registry import open_dense
 from ingest_assets.embedders.sparse import open_sparse
 from ingest_assets.evaluation.ranking import best_first, fused
+from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.model.errors import IngestError, ItemError
 
 DEPTH = 1000  # of a ranking: what stands deeper is not looked at, nor fused
 Rankings = dict[str, list[str]]  # by query
@@ -41,7 +43,7 @@ def with_fused(families: Mapping[str, Rankings]) -> dict[str, Rankings]:
 def _by_meaning(home: Home, queries: Mapping[str, str]) -> Rankings:
     """All chunks by the cosine between their vectors and the query's, made by the same model."""
     rows = _rows(home, "dense", ["chunk_id", "vector"])
-    wanted = _unit(open_dense(home.settings.embeddings.dense).embed(list(queries.values()), "query"))
+    wanted = _unit(query_vectors(home.settings_found.embeddings.dense, list(queries.values())))
     ids = rows["chunk_id"].to_pylist()
     vectors = rows["vector"].combine_chunks()
     stored = _unit(vectors.flatten().to_numpy().reshape(len(ids), -1))
@@ -49,6 +51,14 @@ def _by_meaning(home: Home, queries: Mapping[str, str]) -> Rankings:
         query: [ids[at] for at in np.argsort(-(stored @ vector), kind="stable")]
         for query, vector in zip(queries, wanted, strict=True)
     }
+
+
+def query_vectors(options: DenseOptions, queries: Sequence[str]) -> np.ndarray:
+    """A row per query; one that has no vector leaves nothing to compare."""
+    try:
+        return open_dense(options).embed(queries, "query")
+    except ItemError as error:
+        raise IngestError(f"The queries could not be embedded, so nothing was searched: {error}") from error
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -63,7 +73,7 @@ def _by_entries(home: Home, queries: Mapping[str, str]) -> Rankings:
     entries = lists.flatten().to_numpy()
     weights = rows["values"].combine_chunks().flatten().to_numpy()
     found: Rankings = {}
-    vectors = open_sparse(home.settings.embeddings.sparse).embed(list(queries.values()))
+    vectors = open_sparse(home.settings_found.embeddings.sparse).embed(list(queries.values()))
     for query, (indices, values) in zip(queries, vectors, strict=True):
         asked = np.zeros(int(max(entries.max(initial=0), indices.max(initial=0))) + 1)
         asked[indices] = values

@@ -20,7 +20,7 @@ from ingest_assets.cli.summary import (
 )
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.sets import buildings
+from ingest_assets.defs.sets import buildings, families
 from ingest_assets.defs.verdicts import verdicts_in
 from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Document
@@ -62,12 +62,23 @@ def status_object(home: Home) -> dict[str, Any]:
         "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
         "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
         **corpus_numbers(home),
+        "serving": serving(home),
         "sets": [each.as_object() for each in buildings(home)],
         "pdf_engine": engine_object(home.settings_found.parsing),
         "rejections": dict(verdicts_in(home.tables("admission")).reasons.most_common()),
         "failures": failures(home),
         "problems": _problems(home, found),
         **({"queue": queue_object(home)} if home.queue.find(Filter(), limit=1) else {}),
+    }
+
+
+def serving(home: Home) -> dict[str, dict[str, str]]:
+    """Of each family that has tables, which model and which set made those that readers see."""
+    found = {stage: home.family(stage).current() for stage in families(home)}
+    return {
+        stage: {"name": mark.name, "model": mark.model, "set": mark.set}
+        for stage, mark in found.items()
+        if mark is not None
     }
 
 
@@ -169,7 +180,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _waiting_lines(result: dict[str, Any]) -> Iterator[str]:
-    """What the next run will find in the folders, what will leave the tables, and what is in the making."""
+    """What waits in the folders, what will leave the tables, who serves, and what is in the making."""
     folders, gone = result["folders"], result["gone_from_folders"]
     if any(count for name, count in folders.items() if name != "unchanged"):
         yield f"{scan_line(folders)} `ingest plan` says what a run makes of them."
@@ -180,4 +191,7 @@ def _waiting_lines(result: dict[str, Any]) -> Iterator[str]:
     if left := result["deleted_waiting_for_a_run"] - gone:
         rows = "document still has" if left == 1 else "documents still have"
         yield f"{left} deleted {rows} rows, which leave the tables with the next run."
+    served = [f"{family} by {mark['name']}" for family, mark in result["serving"].items()]
+    if served:
+        yield f"Served: {', '.join(served)}."
     yield from (each["summary"] for each in result["sets"])

@@ -13,6 +13,7 @@ from ingest_assets.model.errors import StageError
 from ingest_assets.storage.tables import Table
 
 _FIRST = 20
+_FIRST_ALIKE = 3
 
 
 def corpus_numbers(home: Home) -> dict[str, int]:
@@ -55,10 +56,25 @@ def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[st
 
 
 def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
-    """Failures for a person: the first ones, and where the others are."""
-    lines = [f"failed: {f['doc_id']} [{f['stage']} {f['code']}] {f['message']}" for f in found[:_FIRST]]
-    more = len(found) - len(lines)
+    """Failures for a person: the first ones, those of one cause in one line, and where the others are."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for failure in found:
+        alike.setdefault((failure["stage"], failure["code"], failure["message"]), []).append(
+            failure["doc_id"]
+        )
+    shown = list(alike.items())[:_FIRST]
+    lines = [
+        f"failed: {_documents(docs)} [{stage} {code}] {message}" for (stage, code, message), docs in shown
+    ]
+    more = len(found) - sum(len(docs) for _, docs in shown)
     return [*lines, f"… and {more} more: ingest failures list"] if more else lines
+
+
+def _documents(docs: Sequence[str]) -> str:
+    if len(docs) == 1:
+        return docs[0]
+    more = ", …" if len(docs) > _FIRST_ALIKE else ""
+    return f"{len(docs)} documents ({', '.join(docs[:_FIRST_ALIKE])}{more})"
 
 
 def scan_object(scan: ScanReport) -> dict[str, Any]:

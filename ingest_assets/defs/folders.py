@@ -33,7 +33,8 @@ def _embeddings(given: EmbeddingOptions, layout: Layout) -> EmbeddingOptions:
 
 def _dense(given: DenseOptions, home: Path) -> DenseOptions:
     """What an endpoint calls its model is never a folder."""
-    model = given.model if given.provider == "openai" else _folder_or_name(given.model, home)
+    is_elsewhere = given.provider == "openai" or (given.provider == "auto" and given.remote.url)
+    model = given.model if is_elsewhere else _folder_or_name(given.model, home)
     return given.model_copy(update={"model": model, "exports_path": _folder(given.exports_path, home)})
 
 
@@ -42,6 +43,6 @@ def _folder(given: str, home: Path) -> str:
 
 
 def _folder_or_name(given: str, home: Path) -> str:
-    """What is no folder there is a name."""
+    """What is no folder there is a name; the current folder of whoever runs a command is never looked at."""
     folder = home / Path(given).expanduser()
     return str(folder) if given and given not in PACKAGED and folder.is_dir() else given

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ingest_assets.embedders.counting import count_all
-from ingest_assets.embedders.errors import EmbedderClosed
+from ingest_assets.embedders.errors import AnyText, EmbedderClosed
 from ingest_assets.model.errors import ContractBroken, ItemError
 
 Text = TypeVar("Text")
@@ -78,7 +78,10 @@ class Batcher(Generic[Text]):
         self._is_closed = False
 
     def embed(self, texts: Sequence[Text]) -> np.ndarray:
-        """A row per text, in their order; or the error of the first that failed, its place in `detail`."""
+        """A row per text, in their order; or the error of the first that failed.
+
+        Its place is in `detail`, unless any text would have met the same.
+        """
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         counts = self._count(texts)
@@ -198,6 +201,7 @@ def _failure(error: Any, index: int, made: Mapping[int, np.ndarray]) -> BaseExce
     if not isinstance(error, ItemError):
         return error
     own = copy.copy(error)
-    own.detail["index"] = index
+    if not isinstance(error, AnyText):
+        own.detail["index"] = index
     own._vectors_made = made  # type: ignore[attr-defined]  # no part of the record
     return own

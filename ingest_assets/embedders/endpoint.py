@@ -22,13 +22,16 @@ from ingest_assets.embedders.endpoint_errors import (
     WrongDimension,
 )
 from ingest_assets.embedders.pacing import Pace, PerMinute, Waiting
-from ingest_assets.embedders.refusals import refusal
+from ingest_assets.embedders.refusals import parsed_object, quoted_words, refusal
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.endpoints import shown_address
 from ingest_assets.model.errors import ItemError
 
 _PASSING = (EndpointBusy, EndpointTimeout, EndpointUnreachable, EndpointAnswerUnusable)
 _FINAL = (EndpointDenied, EndpointRefused, WrongDimension)
+_BROKEN_OFF = (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
+_BROKE_OFF = ("broke off before its answer was whole", "see the server's log, or run again later")
+_NOBODY_THERE = ("cannot be reached", "start it, or check embeddings.dense.remote.url")
 _NONSENSE_ATTEMPTS = 3
 _REFUSAL_BYTES = 64 * 1024
 _NUMBER_BYTES = 64  # of a number written out, generously
@@ -110,7 +113,8 @@ class Endpoint:
             most = min(most, _NONSENSE_ATTEMPTS)
         if attempt >= most:
             self._is_down = True
-            raise error
+            times = f" It was asked {attempt} times." if attempt > 1 else ""
+            raise type(error)(f"{error}{times}", detail=error.detail)
         asked = error.detail.get("retry_after_s")
         seconds = self._pace.pause(attempt, asked)
         if asked is not None:
@@ -136,6 +140,12 @@ class Endpoint:
         try:
             return read_answer(body, texts, self._options.dim or 0)
         except EndpointAnswerUnusable as error:
+            quoted = quoted_words(parsed_object(body), self._key)
+            if quoted:
+                raise EndpointAnswerUnusable(
+                    f"The endpoint {self._address} answered with status 200 and no vectors{quoted}; check "
+                    "embeddings.dense.model and embeddings.dense.remote, or run again later."
+                ) from None
             raise EndpointAnswerUnusable(
                 f"The endpoint {self._address} answered with {error}; check embeddings.dense.remote.url."
             ) from None
@@ -186,7 +196,8 @@ class Endpoint:
         except httpx.TimeoutException:
             limit = self._options.remote.timeout_seconds
             raise EndpointTimeout(
-                f"The endpoint {self._address} did not answer within {limit:g} s."
+                f"The endpoint {self._address} did not answer within {limit:g} s; raise timeout_seconds "
+                "or lower batch_size in embeddings.dense.remote, or run again later."
             ) from None
         except httpx.DecodingError:
             raise EndpointAnswerUnusable(
@@ -197,7 +208,8 @@ class Endpoint:
             raise
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             words = " ".join(f"{type(error).__name__}: {error}".split())[:160].rstrip(": ")
-            raise EndpointUnreachable(f"The endpoint {self._address} cannot be reached ({words}).") from None
+            what, to_do = _BROKE_OFF if isinstance(error, _BROKEN_OFF) else _NOBODY_THERE
+            raise EndpointUnreachable(f"The endpoint {self._address} {what} ({words}); {to_do}.") from None
 
 
 def _require_right_lengths(answer: Answer, address: str, dim: int) -> None:

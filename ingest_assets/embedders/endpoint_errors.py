@@ -1,30 +1,31 @@
 """Why an endpoint gave no vector. Messages hold no key; `retryable` is what may pass by itself."""
 
+from ingest_assets.embedders.errors import AnyText
 from ingest_assets.model.errors import Category, ItemError
 
 
-class EndpointKeyMissing(ItemError):
+class EndpointKeyMissing(AnyText):
     """This worker's environment does not hold the key that the settings name."""
 
     category: Category = "config"
     code = "E_ENDPOINT_KEY"
 
 
-class EndpointDenied(ItemError):
+class EndpointDenied(AnyText):
     """The endpoint does not know the key, does not let it in, or has no credit left for it."""
 
     category = "config"
     code = "E_ENDPOINT_DENIED"
 
 
-class EndpointRefused(ItemError):
+class EndpointRefused(AnyText):
     """The endpoint takes no such requests at all: a wrong address or model, or a field it does not know."""
 
     category = "config"
     code = "E_ENDPOINT_REFUSED"
 
 
-class EndpointBusy(ItemError):
+class EndpointBusy(AnyText):
     """The endpoint has too much to do, or is broken for the moment."""
 
     category = "provider"
@@ -32,7 +33,7 @@ class EndpointBusy(ItemError):
     retryable = True
 
 
-class EndpointTimeout(ItemError):
+class EndpointTimeout(AnyText):
     """The endpoint did not answer in time."""
 
     category = "timeout"
@@ -40,7 +41,7 @@ class EndpointTimeout(ItemError):
     retryable = True
 
 
-class EndpointUnreachable(ItemError):
+class EndpointUnreachable(AnyText):
     """There was no connection to the endpoint, or it broke."""
 
     category = "provider"
@@ -48,14 +49,14 @@ class EndpointUnreachable(ItemError):
     retryable = True
 
 
-class EndpointAnswerUnusable(ItemError):
+class EndpointAnswerUnusable(AnyText):
     """The endpoint answered with something that is no list of vectors, several times."""
 
     category = "provider"
     code = "E_ENDPOINT_ANSWER"
 
 
-class WrongDimension(ItemError):
+class WrongDimension(AnyText):
     """Every vector has another length than the settings say; no other text would fare better."""
 
     category = "config"

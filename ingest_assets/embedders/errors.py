@@ -10,14 +10,18 @@ class TextTooLong(ItemError):
     code = "E_TEXT_TOO_LONG"
 
 
-class ModelUnusable(ItemError):
-    """The model of the settings cannot be opened; no text is at fault."""
+class AnyText(ItemError):
+    """What would have met any text: no one chunk is to blame, and none is named."""
+
+
+class ModelUnusable(AnyText):
+    """The model of the settings cannot be opened."""
 
     category = "config"
     code = "E_MODEL_UNUSABLE"
 
 
-class EmbedderClosed(ItemError):
+class EmbedderClosed(AnyText):
     """The stage ended, and its embedder with it, while texts waited."""
 
     category = "cancelled"

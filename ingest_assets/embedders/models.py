@@ -41,11 +41,14 @@ def packaged_name(model: str) -> str | None:
 
 
 def find_folder(name: str, setting: str) -> Path:
-    """Where a packaged model, a model folder or a model of the hub's cache is; `setting` is who asked."""
+    """Where a packaged model, a model folder or a model of the hub's cache is; `setting` is who asked.
+
+    Folders have whole paths here: relative ones start at the home, which only who reads the settings knows.
+    """
     if name in PACKAGED:
         return _packaged(name, setting)
     path = Path(name).expanduser()
-    if path.is_dir():
+    if path.is_absolute() and path.is_dir():
         return path.resolve()
     return _in_hub_cache(name, setting)
 
@@ -59,8 +62,8 @@ def _packaged(name: str, setting: str) -> Path:
 
 
 def is_hub_name(name: str) -> bool:
-    """True for what a hub could know: neither packaged, nor a folder, nor like a path."""
-    return name not in PACKAGED and not Path(name).expanduser().is_dir() and bool(_HUB_NAME.match(name))
+    """True for what a hub could know: neither packaged, nor like a whole path."""
+    return name not in PACKAGED and bool(_HUB_NAME.match(name))
 
 
 def name_of(folder: Path) -> str:
@@ -110,6 +113,7 @@ def _absent_part(folder: Path, listing: str) -> str | None:
 
 def _nowhere(name: str, setting: str) -> str:
     return (
-        f"{setting}: {name!r} is neither a folder, nor a packaged model (packaged: {', '.join(PACKAGED)}), "
+        f"{setting}: {name!r} is neither a folder (relative to the home), nor a packaged model "
+        f"(packaged: {', '.join(PACKAGED)}), "
         "nor a hub name whose files are in the hub's cache"
     )

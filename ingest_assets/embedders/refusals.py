@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urljoin
 
 from pydantic import SecretStr
 
@@ -13,7 +14,7 @@ from ingest_assets.embedders.endpoint_errors import (
     EndpointDenied,
     EndpointRefused,
 )
-from ingest_assets.model.endpoints import DENIED, is_busy, retry_after_s
+from ingest_assets.model.endpoints import DENIED, is_busy, retry_after_s, shown_address
 from ingest_assets.model.errors import ItemError
 
 _OF_THESE_TEXTS = (
@@ -22,6 +23,19 @@ _OF_THESE_TEXTS = (
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
 _NEVER = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+_MOVED = (
+    HTTPStatus.MOVED_PERMANENTLY,
+    HTTPStatus.FOUND,
+    HTTPStatus.SEE_OTHER,
+    HTTPStatus.TEMPORARY_REDIRECT,
+    HTTPStatus.PERMANENT_REDIRECT,
+)
+_TOO_MANY = (
+    "lower embeddings.dense.remote.max_in_flight, or set requests_per_minute or tokens_per_minute beside it, "
+    "or run again later"
+)
+_BROKEN = "see the server's log, or lower embeddings.dense.remote.max_in_flight, or run again later"
+_QUOTED_CHARS = 200
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}  # codes that come with status 429
 
 
@@ -29,7 +43,7 @@ def refusal(
     status: int, headers: Mapping[str, str], body: bytes, address: str, key: SecretStr | None, now: float
 ) -> ItemError:
     """The error for a status; what the server says is quoted, without the key."""
-    content = _parsed(body)
+    content = parsed_object(body)
     said = f"The endpoint {address} answered with status {status}"
     if status in DENIED:
         return EndpointDenied(
@@ -37,16 +51,25 @@ def refusal(
         )
     if _code(content) in _NO_CREDIT:
         return EndpointDenied(f"{said}: there is no credit left for the key; see the account it belongs to.")
+    quoted = quoted_words(content, key)
     if status not in _NEVER and (status == HTTPStatus.CONFLICT or is_busy(status)):
         wait = retry_after_s(headers.get("retry-after", ""), now)
-        return EndpointBusy(f"{said}.", detail=None if wait is None else {"retry_after_s": wait})
-    quoted = _quoted(content, key)
+        what_to_do = _TOO_MANY if status == HTTPStatus.TOO_MANY_REQUESTS else _BROKEN
+        detail = None if wait is None else {"retry_after_s": wait}
+        return EndpointBusy(f"{said}{quoted}; {what_to_do}.", detail=detail)
     if status in _OF_THESE_TEXTS:
         return BatchRefused(f"{said}{quoted}")
+    if status in _MOVED and headers.get("location"):
+        place = shown_address(urljoin(address, headers["location"]))[:_QUOTED_CHARS]
+        return EndpointRefused(
+            f"{said}: it is at {place} now, and redirects are not followed; set embeddings.dense.remote.url "
+            "to that if you trust it with the texts and the key."
+        )
     return EndpointRefused(f"{said}{quoted}; check embeddings.dense.remote.url and embeddings.dense.model.")
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def parsed_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is; empty when it is none."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -59,12 +82,12 @@ def _code(content: Mapping[str, Any]) -> str:
     return str(error.get("code")) if isinstance(error, dict) else ""
 
 
-def _quoted(content: Mapping[str, Any], key: SecretStr | None) -> str:
-    """The server's own words, on one line and not many."""
+def quoted_words(content: Mapping[str, Any], key: SecretStr | None) -> str:
+    """The server's own words after a colon, on one line and not many; empty when it has none."""
     words = " ".join(next(_words(content), "").split())
     if key is not None:
         words = words.replace(key.get_secret_value(), "…")
-    return f": {words[:200]}" if words else ""
+    return f": {words[:_QUOTED_CHARS].rstrip('.')}" if words else ""
 
 
 def _words(content: Mapping[str, Any]) -> Iterator[str]:

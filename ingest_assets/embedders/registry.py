@@ -6,11 +6,11 @@ import os
 import threading
 import time
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib.metadata import entry_points
 
 from ingest_assets.embedders.choice import choose_provider
 from ingest_assets.embedders.errors import ModelUnusable
+from ingest_assets.embedders.foreign import load_kind
 from ingest_assets.model.embedding import DenseFacts, DenseOptions
 from ingest_assets.model.errors import ConfigError, IngestError, ItemError
 from ingest_assets.model.ports import DenseKind, DenseProvider
@@ -90,28 +90,10 @@ def dense_kind(name: str) -> DenseKind:
     """The provider of that name. This product's own names cannot be taken by a package."""
     if name in BUILT_IN:
         module, _, attribute = BUILT_IN[name].partition(":")
-        return _instance(getattr(import_module(module), attribute), name)
+        kind: DenseKind = getattr(import_module(module), attribute)()
+        return kind
     offered = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name in offered:
-        return _instance(_load(offered[name]), name)
+        return load_kind(offered[name])
     known = ", ".join(["auto", *BUILT_IN, *offered])
     raise ConfigError(f"embeddings.dense.provider: no provider {name!r}; there are {known}.")
-
-
-def _load(entry: EntryPoint) -> Any:
-    try:
-        return entry.load()
-    except (ImportError, AttributeError) as error:
-        package = entry.dist.name if entry.dist else entry.module
-        raise ConfigError(
-            f"embeddings.dense.provider: {entry.name!r} of package {package} cannot be loaded "
-            f"({entry.value}: {error}); mend or remove the package."
-        ) from error
-
-
-def _instance(found: Any, name: str) -> DenseKind:
-    is_made = not callable(found) or (hasattr(found, "describe") and not isinstance(found, type))
-    kind = found if is_made else found()
-    if callable(getattr(kind, "describe", None)) and callable(getattr(kind, "open", None)):
-        return kind
-    raise ConfigError(f"embeddings.dense.provider: {name!r} is no provider: it lacks describe() or open().")

@@ -27,7 +27,7 @@ class RemoteKind:
         remote = options.remote
         return DenseFacts(
             provider="openai",
-            model_id=f"{options.model}@{remote.name or urlsplit(remote.url).netloc}",
+            model_id=_model_id(options),
             dim=dim,
             max_tokens=options.max_tokens,
             tokenizer=None,
@@ -53,7 +53,7 @@ class RemoteEmbedder:
 
     def __init__(self, options: DenseOptions, environ: Mapping[str, str], pace: Pace | None = None) -> None:
         remote = options.remote
-        self.model_id = options.model
+        self.model_id = _model_id(options)
         self.dim = options.dim or 0
         self._prefixes = {"query": options.query_prefix or "", "passage": options.passage_prefix or ""}
         self._recovery = Recovery(options, _key(remote, environ), pace or Pace(), estimated_tokens)
@@ -96,6 +96,10 @@ def _require_settings(options: DenseOptions) -> int:
             "planning asks no endpoint."
         )
     return options.dim
+
+
+def _model_id(options: DenseOptions) -> str:
+    return f"{options.model}@{options.remote.name or urlsplit(options.remote.url).netloc}"
 
 
 def _place(remote: RemoteOptions) -> str:

@@ -11,6 +11,7 @@ from ingest_assets.model.errors import ConfigError
 Profile = Literal["cpu-small", "default", "long-context"]
 Tables = Literal["docling", "values", "rows"]
 
+_LEAST_TOKENS = 16
 _PLAIN: Mapping[str, Any] = {
     "max_tokens": 256,
     "min_tokens": 0,
@@ -47,7 +48,6 @@ class ChunkOptions(BaseModel):
     )
     max_tokens: int | None = Field(
         None,
-        ge=16,
         description="Largest chunk, headings included, in tokens; none or 0 = the profile's, or less where "
         "the embedder reads less.",
     )
@@ -74,13 +74,21 @@ class ChunkOptions(BaseModel):
     )
     tokenizer: str = Field(
         "",
-        description="Folder or hub name of another tokenizer to count with; empty = the embedder's own.",
+        description="Folder (relative paths start at the home folder) or hub name of another tokenizer to "
+        "count with; empty = the embedder's own.",
     )
 
     @field_validator("max_tokens", mode="before")
     @classmethod
     def _nothing_is_the_profiles(cls, value: Any) -> Any:
         return None if value in (0, "0") else value
+
+    @field_validator("max_tokens")
+    @classmethod
+    def _has_room(cls, value: int | None) -> int | None:
+        if value is not None and value < _LEAST_TOKENS:
+            raise ValueError(f"should be at least {_LEAST_TOKENS}, or 0 for the profile's")
+        return value
 
 
 @dataclass(frozen=True, slots=True)

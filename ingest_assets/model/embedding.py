@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ingest_assets.model.endpoints import checked_address
 
@@ -59,15 +59,16 @@ class DenseOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    provider: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")] = Field(
+    provider: str = Field(
         "auto",
         description="auto, local (torch), onnx, onnx-int8, sentence-transformers, openai, or one that an "
         "installed package offers; auto = onnx on a CPU where it is exact, else local.",
     )
     model: str = Field(
         PACKAGED_MODEL,
-        description="The packaged MiniLM, a folder in the layout of sentence-transformers, a hub name "
-        "that is in the hub's cache, or what an endpoint calls its model.",
+        description="The packaged MiniLM, a folder in the layout of sentence-transformers (relative paths "
+        "start at the home folder), a hub name that is in the hub's cache, or what an endpoint calls its "
+        "model.",
     )
     device: Device = Field("auto", description="Where local models run.")
     dim: int | None = Field(
@@ -92,6 +93,13 @@ class DenseOptions(BaseModel):
         "", description="Folder for ONNX forms of models, relative to the home; empty = the user's cache."
     )
     remote: RemoteOptions = RemoteOptions()
+
+    @field_validator("model")
+    @classmethod
+    def _is_named(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError(f"should name a model (a folder, a hub name or {PACKAGED_MODEL})")
+        return value
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,9 @@ class SparseOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(
-        "", description="Folder or hub name of a masked-language model of the SPLADE kind; empty = no sparse."
+        "",
+        description="Folder (relative paths start at the home folder) or hub name of a masked-language model "
+        "of the SPLADE kind; empty = no sparse.",
     )
     device: Device = Field("auto", description="Where it runs.")
     top_k: int = Field(256, ge=1, description="Entries kept per chunk at most, the heaviest.")
@@ -138,7 +148,7 @@ class LexicalOptions(BaseModel):
     # On by default: both made BM25 better on Cranfield and on questions about other English texts.
     stemming: bool = Field(True, description="Reduce words to stems, by the rules of the language.")
     stop_words: bool = Field(True, description="Leave out the commonest words of the language.")
-    language: Annotated[str, StringConstraints(pattern=r"^(auto|[a-z]{2,3})$")] = Field(
+    language: str = Field(
         "auto",
         description="For stems and stop words: auto = each document's, as admission found it; or a code.",
     )

@@ -115,7 +115,7 @@ def _plain(error: BaseException, stage: str, item_id: str) -> StageError:
     """For messages and ids that are not Unicode text, such as undecodable file names."""
     return StageError(
         stage=stage,
-        item_id=_text(item_id),
+        item_id=_printable(item_id),
         category=getattr(error, "category", "unknown"),
         code=getattr(error, "code", "E_UNKNOWN"),
         message=_text(str(error)),
@@ -124,8 +124,12 @@ def _plain(error: BaseException, stage: str, item_id: str) -> StageError:
 
 
 def _text(message: str) -> str:
-    printable = message.encode("utf-8", "backslashreplace").decode("utf-8")
-    return _ADDRESS.sub("", printable)[:MAX_MESSAGE_CHARS]
+    """One line: so records are listed, and told apart."""
+    return _ADDRESS.sub("", " ".join(_printable(message).split()))[:MAX_MESSAGE_CHARS]
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _checked(result: object) -> Result:

@@ -196,3 +196,25 @@ def test_a_damaged_table_is_made_again(ingest: Command, notes: Path):
     ingest("chunk")
 
     assert ingest.hashes() == before
+
+
+def test_a_provider_that_cannot_describe_itself_is_one_line(
+    ingest: Command, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A package is the user's own code; its fault is a fault of the settings."""
+    info = tmp_path / "site" / "mine-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[ingest_assets.dense_providers]\nmine = mine_kind:Kind\n")
+    (info.parent / "mine_kind.py").write_text(
+        "class Kind:\n    def describe(self, options):\n        raise ValueError('no\\nmodel')\n"
+        "    def open(self, options): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(info.parent))
+
+    done = ingest("all", "--input", notes, check=2, INGEST_EMBEDDINGS__DENSE__PROVIDER="mine")
+
+    assert _line(done) == (
+        "ingest: embeddings.dense.provider: 'mine' of package mine (mine_kind:Kind): describe() failed "
+        "(ValueError: no model); mend the package."
+    )

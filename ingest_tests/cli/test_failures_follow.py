@@ -87,10 +87,10 @@ def test_what_timed_out_can_be_given_more_time(ingest: Command, notes: Path):
 
 def test_more_than_twenty_failures_are_counted_and_the_inbox_is_named():
     """A screen full of them helps nobody."""
-    found = [{"doc_id": f"d{n}", "stage": "doctags", "code": "E", "message": "It is bad."} for n in range(22)]
+    found = [{"doc_id": f"d{n}", "stage": "doctags", "code": "E", "message": f"{n} fails"} for n in range(22)]
 
     assert failure_lines(found)[19:] == [
-        "failed: d19 [doctags E] It is bad.",
+        "failed: d19 [doctags E] 19 fails",
         "… and 2 more: ingest failures list",
     ]
-    assert failure_lines(found[:20])[-1] == "failed: d19 [doctags E] It is bad."
+    assert failure_lines(found[:20])[-1] == "failed: d19 [doctags E] 19 fails"

@@ -159,7 +159,7 @@ def test_a_folder_that_is_missing_is_not_asked_for(ingest: Command, away: dict[s
     done = ingest("models", "pull", "dense", "tokenizer", **away, check=1)
 
     assert done.stdout.startswith("dense ")
-    assert done.stderr.startswith("ingest: chunks.tokenizer: 'no/such/folder' is neither a folder, ")
+    assert done.stderr.startswith("ingest: chunks.tokenizer: 'no/such/folder' is neither a folder (")
 
 
 def test_a_model_of_an_endpoint_is_not_looked_for_here(ingest: Command, hub: Hub, away: dict[str, str]):

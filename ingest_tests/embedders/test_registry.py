@@ -17,7 +17,7 @@ from ingest_assets.embedders.registry import (
     resolve_dense,
 )
 from ingest_assets.model.embedding import DenseOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.errors import ConfigError, ContractBroken, ItemError
 
 MODULE = """
 import numpy as np
@@ -42,6 +42,38 @@ class Shut(Kind):
         self.tries += 1
         raise OSError("no such device")
 
+class Raises(Kind):
+    def describe(self, options):
+        raise ValueError("no such\\n  model")
+
+class GivesADict(Kind):
+    def describe(self, options):
+        return {"dim": 2}
+
+class GivesNoDim(Kind):
+    def describe(self, options):
+        return DenseFacts("lengths", "lengths", "2", None, None, True, {})
+
+class GivesObjects(Kind):
+    def describe(self, options):
+        return DenseFacts("lengths", "lengths", 2, None, None, True, {"model": object()})
+
+class CannotBeMade(Kind):
+    def __init__(self):
+        raise KeyError("LICENCE")
+
+class OpensAnother(Kind):
+    def open(self, options):
+        other = Lengths()
+        other.dim = 3
+        return other
+
+class Unlucky(Kind):
+    def open(self, options):
+        provider = Lengths()
+        provider.embed = lambda texts, kind: 1 / 0
+        return provider
+
 kind = Kind()
 shut = Shut()
 nothing = 3
@@ -53,6 +85,13 @@ shut = far_lengths:shut
 nothing = far_lengths:nothing
 broken = far_lengths:missing
 local = far_lengths:Kind
+raises = far_lengths:Raises
+gives-a-dict = far_lengths:GivesADict
+gives-no-dim = far_lengths:GivesNoDim
+gives-objects = far_lengths:GivesObjects
+cannot-be-made = far_lengths:CannotBeMade
+opens-another = far_lengths:OpensAnother
+unlucky = far_lengths:Unlucky
 """
 
 
@@ -92,7 +131,12 @@ def test_a_package_cannot_take_our_names() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("broken", "'broken' of package far-lengths cannot be loaded"),
+        ("broken", "'broken' of package far-lengths .far_lengths:missing. cannot be loaded"),
+        ("raises", "'raises' of package far-lengths .* failed .ValueError: no such model.; mend the package"),
+        ("gives-a-dict", r"far_lengths:GivesADict.: describe.. gave dict instead of DenseFacts"),
+        ("gives-no-dim", "DenseFacts with dim = '2'"),
+        ("gives-objects", "identity is no plain JSON"),
+        ("cannot-be-made", "cannot be loaded .KeyError: 'LICENCE'"),
         ("unheard", "no provider 'unheard'; there are auto, local, .*lengths"),
     ],
 )
@@ -101,12 +145,29 @@ def test_a_provider_that_is_none_is_refused_in_one_line(name: str, says: str) ->
     with pytest.raises(ConfigError, match=says) as raised:
         describe_dense(DenseOptions(provider=name))
     assert len(str(raised.value).splitlines()) == 1
+    assert str(raised.value).startswith("embeddings.dense.provider: ")
+
+
+@pytest.mark.usefixtures("_package")
+def test_an_open_provider_must_be_what_was_described() -> None:
+    """Tables were planned for another width."""
+    says = "gave model_id 'lengths' with dim 3, and describe.. said 'lengths' with 2"
+    with pytest.raises(ContractBroken, match=says):
+        open_dense(DenseOptions(provider="opens-another"))
+
+
+@pytest.mark.usefixtures("_package")
+def test_what_a_packages_provider_raises_says_whose_it_is() -> None:
+    """A bare `ZeroDivisionError` helps nobody; what it is remains unknown."""
+    with pytest.raises(ItemError, match=r"'unlucky' of package far-lengths .*ZeroDivisionError") as raised:
+        open_dense(DenseOptions(provider="unlucky")).embed(["text"])
+    assert raised.value.code == "E_UNKNOWN"
 
 
 @pytest.mark.usefixtures("_package")
 def test_an_entry_point_without_the_two_calls_is_refused() -> None:
     """Before it fails in the middle of a run."""
-    with pytest.raises(ConfigError, match="'nothing' is no provider"):
+    with pytest.raises(ConfigError, match=r"'nothing' of package far-lengths .* is no provider"):
         dense_kind("nothing")
 
 
@@ -118,7 +179,7 @@ def test_a_process_has_one_provider_until_it_is_closed() -> None:
 
     assert open_dense(options) is first
     close_dense(options)
-    assert first.closed
+    assert first.provider.closed
     assert open_dense(options) is not first
 
 
@@ -128,13 +189,15 @@ def test_a_provider_that_cannot_be_opened_is_not_tried_again_for_every_document(
     options = DenseOptions(provider="shut", model="some-model")
 
     for _ in range(3):
-        with pytest.raises(ModelUnusable, match=r"provider shut cannot open some-model \(OSError: no such"):
+        with pytest.raises(
+            ModelUnusable, match=r"'shut' of package .* open\(\) failed \(OSError: no such"
+        ):
             open_dense(options)
-    assert dense_kind("shut").tries == 1
+    assert dense_kind("shut").kind.tries == 1
     close_dense()
     with pytest.raises(ModelUnusable):
         open_dense(options)
-    assert dense_kind("shut").tries == 2
+    assert dense_kind("shut").kind.tries == 2
 
 
 @pytest.mark.usefixtures("_package")

@@ -66,6 +66,8 @@ def test_a_stage_section_keeps_the_stages_other_defaults(home: Path, monkeypatch
         ("[stages.dense]\npolicy = 'tpu'", "stages.dense.policy", "'io', 'cpu' or 'gpu'", "'tpu'"),
         ("[stages.dense]\nmax_failed_share = 1.5", "stages.dense.max_failed_share", "equal to 1", "1.5"),
         ("[parsing]\nocr = 'perhaps'", "parsing.ocr", "valid boolean", "'perhaps'"),
+        ("[chunks]\nmax_tokens = -5", "chunks.max_tokens", "at least 16, or 0 for the profile's", "-5"),
+        ("[embeddings.dense]\nmodel = ''", "embeddings.dense.model", "should name a model", "''"),
         ("[embeddings.dense]\nbatch_tokens = 0", "embeddings.dense.batch_tokens", "equal to 1", "0"),
         ("[automation]\nsettle_seconds = -1", "automation.settle_seconds", "equal to 0", "-1"),
         ("[sources.a]\npath = 3", "sources.a.path", "path", "3"),
@@ -127,12 +129,12 @@ def test_an_unknown_variable_is_refused(home: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("variable", "value", "expected"),
     [
-        ("INGEST_CHUNKS__MAX_TOKENS", "1", "greater than or equal to 16; got '1'."),
+        ("INGEST_CHUNKS__MAX_TOKENS", "1", "at least 16, or 0 for the profile's; got '1'."),
         ("INGEST_CHUNKS__SIZE", "1", "no such setting; known here: max_tokens, merge_peers, "),
         ("INGEST_CHUNKS", "256", "dictionary"),
         ("INGEST_CHUNKS", "many", "many"),
-        ("INGEST_CHUNKS", '{"max_tokens": 1}', "greater than or equal to 16; got 1."),
-        ("ingest_chunks__max_tokens", "1", "greater than or equal to 16; got '1'."),
+        ("INGEST_CHUNKS", '{"max_tokens": 1}', "at least 16, or 0 for the profile's; got 1."),
+        ("ingest_chunks__max_tokens", "1", "at least 16, or 0 for the profile's; got '1'."),
     ],
 )
 def test_a_refused_variable_is_named(

@@ -13,7 +13,7 @@ from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import Manifest, read_manifest, run_stage
 from ingest_assets.runner.tally import Reservoir
-from ingest_tests.runner.fakes import Recording, known_to_fail, plan_from, satisfied
+from ingest_tests.runner.fakes import Recording, known_to_fail, plan_from, plan_of, satisfied
 from ingest_tests.runner.workers import by_name
 
 KINDS = ["ok", "ok", "fail", "missing", "mended", "unknown", "skip", "known"]
@@ -103,3 +103,14 @@ def test_times_and_rates_are_reported():
     assert outcome.items_per_s > 0
     assert outcome.cpu_s < outcome.wall_s
     assert outcome.workers_reason == "1: a test"
+
+
+def test_a_message_of_many_lines_is_recorded_as_one():
+    """Lists of failures have a line each."""
+
+    def verbose(item, context):
+        raise ValueError("the model\n\n   said:\r\n\tno")
+
+    outcome = run_stage(plan_of("ok"), verbose, StageOptions(), backend=ThreadBackend(1))
+
+    assert [error.message for error in outcome.errors] == ["ValueError: the model said: no"]

@@ -28,7 +28,7 @@ from ingest_assets.model.embedding import DenseFacts
 ASKED = []
 
 class Odd:
-    model_id, dim = "odd", 2
+    model_id, dim = "odd@1", 2
     def embed(self, texts, kind="passage"):
         ASKED.extend(texts)
         for index, text in enumerate(texts):

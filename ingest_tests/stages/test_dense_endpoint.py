@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import EndpointBusy, TextRefused, VectorUnusable
+from ingest_assets.embedders.endpoint_errors import EndpointBusy, EndpointDenied, TextRefused, VectorUnusable
 from ingest_assets.embedders.registry import close_dense
 from ingest_assets.model.embedding import CacheOptions
 from ingest_assets.model.errors import ContractBroken, ItemError
@@ -108,12 +108,11 @@ def _spoiling(text: str, embedding: Any) -> VectorScript:
     ("script", "kind"),
     [
         (lambda n, texts: refused(400) if "bad" in texts else None, TextRefused),
-        (lambda n, texts: refused(500) if "bad" in texts else None, EndpointBusy),
         (_spoiling("bad", [float("nan")] * 8), VectorUnusable),
         (_spoiling("bad", [1.0]), VectorUnusable),
         (_spoiling("bad", [0.0] * 8), ContractBroken),
     ],
-    ids=["refused", "busy", "not finite", "too short", "zero"],
+    ids=["refused", "not finite", "too short", "zero"],
 )
 def test_a_chunk_without_a_vector_is_named(script: VectorScript, kind: type[ItemError], tmp_path: Path):
     """In words and for programs, however it was found out."""
@@ -123,6 +122,17 @@ def test_a_chunk_without_a_vector_is_named(script: VectorScript, kind: type[Item
             _rows(stage, tmp_path, ["good", "bad", "fine"], ItemContext())
 
     assert caught.value.detail["chunk_id"] == "chunk 1"
+
+
+@pytest.mark.parametrize(("status", "kind"), [(500, EndpointBusy), (401, EndpointDenied)])
+def test_no_chunk_is_named_where_none_is_at_fault(status: int, kind: type[ItemError], tmp_path: Path):
+    """Who reads the message would look at a text that is fine."""
+    with serving(lambda n, texts: refused(status) if "bad" in texts else None) as server:
+        stage = _stage(server, tmp_path, batch_size=1)
+        with pytest.raises(kind, match=r"^The endpoint") as caught:
+            _rows(stage, tmp_path, ["good", "bad", "fine"], ItemContext())
+
+    assert not {"index", "chunk_id"} & set(caught.value.detail)
 
 
 def test_vectors_of_a_document_that_fails_are_kept(tmp_path: Path):

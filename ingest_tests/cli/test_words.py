@@ -1,0 +1,51 @@
+"""What commands say of many failures, of a query that has no vector, and of who serves."""
+
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.cli.searching import query_vectors
+from ingest_assets.cli.summary import failure_lines
+from ingest_assets.embedders.registry import close_dense
+from ingest_assets.model.errors import IngestError
+from ingest_tests.conftest import Command
+from ingest_tests.embedders.vector_server import options_for, serving
+from ingest_tests.parsing.vision_server import refused
+
+
+def test_failures_of_one_cause_are_one_line():
+    """One wrong setting fails five hundred documents in the same way."""
+    denied = {"stage": "dense", "code": "E_ENDPOINT_DENIED", "message": "No key."}
+    bad = {"stage": "doctags", "code": "E_PARSE_EMPTY", "message": "It is empty."}
+    found = [{"doc_id": f"d{n}", **denied} for n in range(500)]
+    found[1:1] = [{"doc_id": "e1", **bad}, {"doc_id": "e2", **bad}]
+
+    assert failure_lines(found) == [
+        "failed: 500 documents (d0, d1, d2, …) [dense E_ENDPOINT_DENIED] No key.",
+        "failed: 2 documents (e1, e2) [doctags E_PARSE_EMPTY] It is empty.",
+    ]
+
+
+def test_queries_without_vectors_are_said_to_be_the_trouble():
+    """The documents have theirs: who reads only of a status would look there."""
+    with serving(lambda n, texts: refused(500)) as server:
+        says = r"^The queries could not be embedded, so nothing was searched: The endpoint http"
+        with pytest.raises(IngestError, match=says):
+            query_vectors(options_for(server.url, retries=0), ["When does a colony swarm?"])
+        close_dense()
+
+
+def test_who_serves_is_said_and_when_that_changes(ingest: Command, notes: Path):
+    """A switch of models ends in silence otherwise."""
+    (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
+    first = ingest("all", "--input", notes).stdout
+    before = ingest.json("status")["serving"]
+    switched = ingest("all", INGEST_EMBEDDINGS__LEXICAL__MIN_TERM_CHARS="2").stdout
+    after = ingest.json("status", INGEST_EMBEDDINGS__LEXICAL__MIN_TERM_CHARS="2")["serving"]
+
+    assert "serves from now on" not in first
+    changed = f"lexical: {after['lexical']['name']} serves from now on (was {before['lexical']['name']})."
+    assert changed in switched.splitlines()
+    assert "dense: " not in switched
+    assert before["dense"] == after["dense"]
+    assert f"Served: dense by {before['dense']['model']}, lexical by set " in ingest("status").stdout
