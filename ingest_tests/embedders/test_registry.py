@@ -189,9 +189,7 @@ def test_a_provider_that_cannot_be_opened_is_not_tried_again_for_every_document(
     options = DenseOptions(provider="shut", model="some-model")
 
     for _ in range(3):
-        with pytest.raises(
-            ModelUnusable, match=r"'shut' of package .* open\(\) failed \(OSError: no such"
-        ):
+        with pytest.raises(ModelUnusable, match=r"'shut' of package .* open\(\) failed \(OSError: no such"):
             open_dense(options)
     assert dense_kind("shut").kind.tries == 1
     close_dense()
