@@ -20,7 +20,7 @@ def load_kind(entry: EntryPoint) -> "ForeignKind":
     """What the entry point names; `ConfigError` when it cannot be had or is no provider."""
     package = entry.dist.name if entry.dist else entry.module
     who = f"embeddings.dense.provider: {entry.name!r} of package {package} ({entry.value})"
-    with _told(f"{who} cannot be loaded", ConfigError, "mend or remove the package"):
+    with told(f"{who} cannot be loaded", ConfigError, "mend or remove the package"):
         kind = entry.load()
         if callable(kind) and (isinstance(kind, type) or not hasattr(kind, "describe")):
             kind = kind()
@@ -37,7 +37,7 @@ class ForeignKind:
     kind: DenseKind
 
     def describe(self, options: DenseOptions) -> DenseFacts:
-        with _told(f"{self.who}: describe() failed", ConfigError):
+        with told(f"{self.who}: describe() failed", ConfigError):
             facts = self.kind.describe(options)
         fault = _fault_of(facts)
         if fault:
@@ -46,14 +46,14 @@ class ForeignKind:
 
     def open(self, options: DenseOptions) -> "ForeignProvider":
         facts = self.describe(options)
-        with _told(f"{self.who}: open() failed", ConfigError):
+        with told(f"{self.who}: open() failed", ConfigError):
             opened = self.kind.open(options)
-            told = (opened.model_id, opened.dim)
-        if told != (facts.model_id, facts.dim):
-            with _told(f"{self.who}: close() failed", ItemError):
+            said = (opened.model_id, opened.dim)
+        if said != (facts.model_id, facts.dim):
+            with told(f"{self.who}: close() failed", ItemError):
                 opened.close()
             raise ContractBroken(
-                f"{self.who}: open() gave model_id {told[0]!r} with dim {told[1]!r}, and describe() said "
+                f"{self.who}: open() gave model_id {said[0]!r} with dim {said[1]!r}, and describe() said "
                 f"{facts.model_id!r} with {facts.dim}; mend the package."
             )
         return ForeignProvider(self.who, opened)
@@ -75,7 +75,7 @@ class ForeignProvider:
         return self.provider.dim
 
     def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
-        with _told(f"{self.who}: embed() failed", ItemError):
+        with told(f"{self.who}: embed() failed", ItemError):
             return self.provider.embed(texts, kind)
 
     def close(self) -> None:
@@ -83,8 +83,8 @@ class ForeignProvider:
 
 
 @contextmanager
-def _told(before: str, kind: type[IngestError], after: str = "mend the package") -> Iterator[None]:
-    """What a package raises, in one line that says where; an error of this product's own goes on as it is."""
+def told(before: str, kind: type[IngestError], after: str = "mend the package") -> Iterator[None]:
+    """What foreign code raises, in one line that says where; this product's own errors go on."""
     try:
         yield
     except (ConfigError, ItemError, MemoryError):

@@ -10,9 +10,9 @@ from importlib.metadata import entry_points
 
 from ingest_assets.embedders.choice import choose_provider
 from ingest_assets.embedders.errors import ModelUnusable
-from ingest_assets.embedders.foreign import load_kind
+from ingest_assets.embedders.foreign import load_kind, told
 from ingest_assets.model.embedding import DenseFacts, DenseOptions
-from ingest_assets.model.errors import ConfigError, IngestError, ItemError
+from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.ports import DenseKind, DenseProvider
 
 GROUP = "ingest_assets.dense_providers"
@@ -62,16 +62,13 @@ def _opened(options: DenseOptions, key: tuple[int, DenseOptions]) -> DenseProvid
     failed_s, why = _failed.get(key, (-math.inf, ""))
     if time.monotonic() - failed_s < REMEMBERED_S:
         raise ModelUnusable(why)
+    who = f"embeddings.dense: provider {options.provider} cannot open {options.model}"
     try:
-        return dense_kind(options.provider).open(options)
-    except ItemError:  # an endpoint that is busy, say: it has its own code, and may be asked again
-        raise
-    except Exception as error:
-        why = str(error) if isinstance(error, IngestError) else f"{type(error).__name__}: {error}"
-        if not isinstance(error, ConfigError):
-            why = f"embeddings.dense: provider {options.provider} cannot open {options.model} ({why})."
-        _failed[key] = time.monotonic(), why
-        raise ModelUnusable(why) from error
+        with told(who, ConfigError, "look at the model's files"):
+            return dense_kind(options.provider).open(options)
+    except ConfigError as error:  # not an endpoint that is busy, say: that may be asked again
+        _failed[key] = time.monotonic(), str(error)
+        raise ModelUnusable(str(error)) from error
 
 
 def close_dense(options: DenseOptions | None = None) -> None:
