@@ -50,7 +50,7 @@ lint: setup-dev ## Lint and type-check
 bench: setup-dev ## Measure the product against the naive ways; on a quiet machine (CORPUS=folder: on your documents)
 	$(BIN)/python -m ingest_tests.bench --json bench.json $(if $(CORPUS),--corpus '$(CORPUS)')
 
-bench-quick: setup-dev ## The same table from less of everything, in about three minutes
+bench-quick: setup-dev ## The comparisons with the usual ways alone, on less of everything
 	$(BIN)/python -m ingest_tests.bench --quick --json bench.json $(if $(CORPUS),--corpus '$(CORPUS)')
 
 clean: ## Remove what was made here, except .venv

@@ -11,7 +11,7 @@ from pathlib import Path
 from ingest_tests.bench.apart import measured_apart
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.memory_plot import PLOT_VARIABLE
-from ingest_tests.bench.registry import BENCHMARKS, QUICK_SCALES, SUMMARIES
+from ingest_tests.bench.registry import BENCHMARKS, QUICK_NAMES, QUICK_SCALES, SUMMARIES
 
 CORPUS_VARIABLE = "BENCH_CORPUS"
 _COLUMNS = "{:<18}  {:<46}  {:>12}  {:<8}  {:<14}  {:<10}  {:<4}  {}"
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
         for name, summary in SUMMARIES.items():
             sys.stdout.write(f"{name:<20}{summary}\n")
         return 0
-    names = given.names or list(BENCHMARKS)
+    names = given.names or (QUICK_NAMES if given.quick else list(BENCHMARKS))
     sizes = {name: Size(QUICK_SCALES[name] if given.quick else given.scale, given.corpus) for name in names}
     if given.json:
         os.environ.setdefault(PLOT_VARIABLE, str(given.json.resolve().with_name("bench-memory.svg")))
@@ -80,7 +80,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say which there are")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file too")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the items; figures are for 1")
-    parser.add_argument("--quick", action="store_true", help="the same table from less, in three minutes")
+    parser.add_argument("--quick", action="store_true", help="the comparisons alone, on less of everything")
     parser.add_argument(
         "--corpus",
         type=Path,

@@ -55,6 +55,21 @@ BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {
 SUMMARIES: Mapping[str, str] = {
     module.__name__.rpartition(".")[2]: (module.__doc__ or "").partition("\n")[0] for module in _MODULES
 }
+# What a quick run takes when it is not told: the comparisons with the usual ways, but for whole evaluations.
+QUICK_NAMES: tuple[str, ...] = tuple(
+    module.__name__.rpartition(".")[2]
+    for module in (
+        reading_speed,
+        fresh_converters,
+        chunk_speed,
+        lexical_speed,
+        dense_speed,
+        vector_files,
+        document_runs,
+        reruns,
+        coordinator_memory,
+    )
+)
 # How much of each a quick run takes: what is short anyway, all of it.
 QUICK_SCALES: Mapping[str, float] = {
     module.__name__.rpartition(".")[2]: getattr(module, "QUICK", 0.1) for module in _MODULES
