@@ -32,7 +32,6 @@ from ingest_tests.bench.reading import (
 )
 
 ROUNDS = 3
-QUICK = 0.05
 LONG_PAGES = 48
 FAMILIES = {"html": 1.7, "docx": 1.7, "md": 1.7, "pdf": 1.4}
 _BATCH = "bench"

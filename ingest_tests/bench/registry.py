@@ -55,11 +55,10 @@ BENCHMARKS: Mapping[str, Callable[[Size], list[Figure]]] = {
 SUMMARIES: Mapping[str, str] = {
     module.__name__.rpartition(".")[2]: (module.__doc__ or "").partition("\n")[0] for module in _MODULES
 }
-# What a quick run takes when it is not told: the comparisons with the usual ways, but for whole evaluations.
+# What a quick run takes when it is not told: comparisons that say something also of little, and quickly.
 QUICK_NAMES: tuple[str, ...] = tuple(
     module.__name__.rpartition(".")[2]
     for module in (
-        reading_speed,
         fresh_converters,
         chunk_speed,
         lexical_speed,
@@ -67,7 +66,6 @@ QUICK_NAMES: tuple[str, ...] = tuple(
         vector_files,
         document_runs,
         reruns,
-        coordinator_memory,
     )
 )
 # How much of each a quick run takes: what is short anyway, all of it.
