@@ -24,10 +24,10 @@ BUILT_IN = {
     "sentence-transformers": "ingest_assets.embedders.sentences:SentencesKind",
     "openai": "ingest_assets.embedders.remote:RemoteKind",
 }
+REMEMBERED_S = 60.0
 
 _opening = threading.Lock()
 _open: dict[tuple[int, DenseOptions], DenseProvider] = {}
-REMEMBERED_S = 60.0
 _failed: dict[tuple[int, DenseOptions], tuple[float, str]] = {}
 
 

@@ -123,8 +123,9 @@ class DenseStage:
         try:
             vectors = require_vectors(given, dim, chunk_ids)
         except ContractBroken:
-            if len(given) == len(texts):  # else nobody knows whose they are
-                _keep_good(keep, texts, dict(enumerate(given)), dim)
+            rows = list(given) if isinstance(given, Sequence | np.ndarray) else []
+            if len(rows) == len(texts):  # else nobody knows whose they are
+                _keep_good(keep, texts, dict(enumerate(rows)), dim)
             raise
         keep(texts, vectors)
         return vectors

@@ -36,6 +36,8 @@ class Odd:
                 raise TextTooLong("too long", detail={"index": index})
         count("tokens", len(texts))
         rows = [[np.nan, 1] if "nan" in t else [0, 0] if "zero" in t else [3, 4] for t in texts]
+        if any("nothing" in text for text in texts):
+            return None
         if any("wide" in text for text in texts):
             return np.ones((len(texts), 3), dtype=np.float32)
         return np.array(rows[: 1 if any("short" in t for t in texts) else None], dtype=np.float32)
@@ -105,6 +107,7 @@ def run(recipe: DenseStage, table: Table, home: Path, context: ItemContext | Non
         ("zero", "The vector of chunk bad-1 is all zeros", ["zero"]),
         ("wide", "The vector of chunk bad-0 has the shape", ["two", "wide"]),
         ("short", "gave 1 vectors for 2 chunks, from chunk bad-1 on", ["two", "short"]),
+        ("nothing", "gave 0 vectors for 2 chunks, from chunk bad-0 on", ["two", "nothing"]),
     ],
 )
 def test_a_bad_vector_costs_its_own_document(
