@@ -12,9 +12,10 @@ from ingest_assets.model.admission import NearDuplicateOptions
 from ingest_assets.model.items import WorkItem
 from ingest_assets.stages.admission import BASIS, AdmissionStage, claim_columns
 from ingest_assets.stages.judging.near import band_keys, similarity
+from ingest_assets.storage.merging import row_offsets
 from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import existing_table, row_offsets
+from ingest_assets.storage.tables import existing_table
 
 
 def settled(

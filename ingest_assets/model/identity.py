@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 UNIT_SEPARATOR = "\u241f"
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def sha256_text(text: str) -> str:
@@ -21,7 +22,7 @@ def sha256_text(text: str) -> str:
 
 def canonical_json(value: Any) -> str:
     """One text per value: sorted keys, no spaces, no escapes."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _CANONICAL.encode(value)
 
 
 def file_doc_id(source: str, relative_path: str) -> str:
@@ -42,17 +43,13 @@ def chunk_id(doc_id: str, ordinal: int, text: str) -> str:
     return str(uuid.UUID(bytes=hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()[:16]))
 
 
-def fingerprint(
-    stage: str, stage_version: str, config: Mapping[str, Any], libraries: Mapping[str, str], upstream: str
-) -> str:
-    """Why an item is current; chained through `upstream`, so that staleness flows down the graph."""
-    return fingerprints(stage, stage_version, config, libraries)(upstream)
-
-
 def fingerprints(
     stage: str, stage_version: str, config: Mapping[str, Any], libraries: Mapping[str, str]
 ) -> Callable[[str], str]:
-    """The same for many items, by what each reads: all else is written and hashed once."""
+    """Why an item is current, by what it reads; so staleness flows down the graph.
+
+    All else is written and hashed once for many items.
+    """
     head = canonical_json([stage, stage_version, dict(config), dict(libraries)]).removesuffix("]")
     begun = hashlib.sha256(head.encode("utf-8", "surrogatepass"))
 

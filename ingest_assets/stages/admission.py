@@ -1,6 +1,6 @@
 """Converted documents become verdicts: which of them are chunked, and why the others are not."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ingest_assets.model.admission import MARKS, AdmissionOptions, Mark, Reason
 from ingest_assets.model.errors import ContractBroken
-from ingest_assets.model.identity import canonical_json, fingerprint, installed_versions, sha256_text
+from ingest_assets.model.identity import canonical_json, fingerprints, installed_versions, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import ADMISSION, TableSpec
 from ingest_assets.stages.stage import PRELOAD, Candidate
@@ -76,21 +76,20 @@ class AdmissionStage:
         self, doctags: Table, documents: Table, standing: Mapping[str, Stands]
     ) -> Iterator[Candidate]:
         """One per converted document; how it stands counts only if it was judged as it is now."""
-        facts = facts_of(documents)
+        facts, basis_of = facts_of(documents), self._basis()
         for path in doctags.paths:
             frame = Table(doctags.asset, (path,)).scan().select("doc_id", "fingerprint", "chars").collect()
             for number, (doc_id, mark, chars) in enumerate(frame.iter_rows()):
-                found = self.candidate(doc_id, mark, facts[doc_id], standing.get(doc_id))
+                found = _candidate(doc_id, mark, facts[doc_id], standing.get(doc_id), basis_of)
                 meta = {"row": number, **found.meta}
                 yield replace(found, meta=meta, input_paths=(str(path),), cost_hint=chars)
 
     def candidate(self, doc_id: str, mark: str, known: Mapping[str, Any], stands: Stands | None) -> Candidate:
         """By the fingerprint of its doctags, what else is known of it, and how it stands."""
-        pure = sha256_text(canonical_json([mark, [known[name] for name in _FACTS]]))
-        basis = fingerprint(self.name, self.version, self.config(), self.libraries(), pure)
-        standing = _as_meta(stands, basis)
-        upstream = sha256_text(canonical_json([pure, standing]))
-        return Candidate(doc_id, upstream, {BASIS: basis, STANDING: standing, **known})
+        return _candidate(doc_id, mark, known, stands, self._basis())
+
+    def _basis(self) -> Callable[[str], str]:
+        return fingerprints(self.name, self.version, self.config(), self.libraries())
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Judge one document by itself, then by how it stands."""
@@ -108,6 +107,16 @@ class AdmissionStage:
     def _table(self, row: dict[str, Any], item: WorkItem) -> pa.Table:
         decided = {**row, **verdict(row, item.meta[STANDING], self.options.near_duplicates.threshold)}
         return pa.Table.from_pylist([decided], schema=self.spec.schema)
+
+
+def _candidate(
+    doc_id: str, mark: str, known: Mapping[str, Any], stands: Stands | None, basis_of: Callable[[str], str]
+) -> Candidate:
+    pure = sha256_text(canonical_json([mark, [known[name] for name in _FACTS]]))
+    basis = basis_of(pure)
+    standing = _as_meta(stands, basis)
+    upstream = sha256_text(canonical_json([pure, standing]))
+    return Candidate(doc_id, upstream, {BASIS: basis, STANDING: standing, **known})
 
 
 def verdict(row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float) -> dict[str, Any]:

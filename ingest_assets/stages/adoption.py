@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ingest_assets.storage.footer import Footer
+from ingest_assets.storage.merging import row_offsets
 from ingest_assets.storage.parquet import RowReader
-from ingest_assets.storage.tables import row_offsets
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ import pyarrow as pa
 from ingest_assets.model.errors import ContractBroken
 from ingest_assets.model.items import WorkItem
 from ingest_assets.stages.stage import Candidate
+from ingest_assets.storage.merging import row_offsets
 from ingest_assets.storage.parquet import RowReader
-from ingest_assets.storage.tables import Table, row_offsets
+from ingest_assets.storage.tables import Table
 
 IDENTITY = ["chunk_id", "doc_id", "ordinal"]
 

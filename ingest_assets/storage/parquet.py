@@ -1,6 +1,7 @@
 """Byte-deterministic Parquet: equal rows and equal footers give equal files."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,21 +71,19 @@ class RowReader:
 
     def read(self, start: int, rows: int) -> pa.Table:
         """The rows `start .. start + rows`."""
-        stop = start + rows
-        wanted = [
-            g for g in range(len(self._starts) - 1) if self._starts[g] < stop and self._starts[g + 1] > start
-        ]
-        pieces = []
-        for group in wanted:
-            first = self._starts[group]
-            piece = self._group(group)
-            pieces.append(
-                piece.slice(max(start - first, 0), min(stop, first + piece.num_rows) - max(start, first))
-            )
+        pieces = list(self.pieces(start, rows))
         if pieces:
             return pa.concat_tables(pieces)
         nothing = self._file.schema_arrow.empty_table()
         return nothing.select(self._columns) if self._columns else nothing
+
+    def pieces(self, start: int, rows: int) -> Iterator[pa.Table]:
+        """The same rows one row group after the other, so that no more than one need be in memory."""
+        stop = start + rows
+        for group, (first, end) in enumerate(pairwise(self._starts)):
+            if first < stop and end > start:
+                begin = max(start, first)
+                yield self._group(group).slice(begin - first, min(stop, end) - begin)
 
     def _group(self, group: int) -> pa.Table:
         if self._cached is None or self._cached[0] != group:

@@ -41,7 +41,7 @@ class Parts:
         """What is staged, by item. A damaged part counts as absent: its item is simply done again."""
         records: dict[str, Record] = {}
         for path in self._files():
-            footer = read_footer(path)
+            footer = read_footer(path, often=False)
             if footer is not None:
                 records.update(footer.items)
         return records

@@ -1,6 +1,7 @@
 """Taking documents out of a table that nobody makes again: other sets of a family hold only what is there."""
 
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import sweep_scratch
 from ingest_assets.storage.footer import Footer, read_footer
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parquet import RowReader, write_parquet
+from ingest_assets.storage.merging import DamagedRows, OldRows, naming_damage
+from ingest_assets.storage.parquet import write_parquet
 from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import DamagedRows, Table, naming_damage, row_offsets
+from ingest_assets.storage.tables import Table
 
 
 def prune(layout: Layout, spec: TableSpec, batch: str, chunks: Table, *, serves: bool = False) -> list[str]:
@@ -62,12 +64,6 @@ def _rewrite(path: Path, spec: TableSpec, footer: Footer, gone: Collection[str])
 
 
 def _rows(path: Path, footer: Footer, kept: Collection[str]) -> Iterator[pa.Table]:
-    starts = row_offsets(footer.items)
-    reader = RowReader(path)
-    try:
-        for item in kept:
-            with naming_damage(path):
-                rows = reader.read(starts[item], footer.items[item].rows)
+    with closing(OldRows(path, footer.items)) as stored:
+        for rows in stored.of(kept):
             yield rows.replace_schema_metadata(None)
-    finally:
-        reader.close()

@@ -1,15 +1,11 @@
 """Tables as readers see them, and the commit that makes them."""
 
-import contextlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
-
-import polars as pl
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from ingest_assets.model.errors import IngestError, TableMissing
 from ingest_assets.model.items import Record, is_current
@@ -17,16 +13,12 @@ from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import sweep_scratch
 from ingest_assets.storage.footer import Failure, Footer, read_footer
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parquet import RowReader, write_parquet
+from ingest_assets.storage.merging import DamagedRows, merged_rows
+from ingest_assets.storage.parquet import write_parquet
 from ingest_assets.storage.parts import Parts
 
-
-class DamagedRows(IngestError):
-    """A file whose footer is whole and whose rows are not."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} is damaged")
-        self.path = path
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -36,8 +28,10 @@ class Table:
     asset: str
     paths: tuple[Path, ...]
 
-    def scan(self) -> pl.LazyFrame:
+    def scan(self) -> "pl.LazyFrame":
         """All rows, batch after batch, nothing read until collected."""
+        import polars as pl  # a tenth of a second, which each worker of every stage would pay for nothing
+
         return pl.scan_parquet(list(self.paths), glob=False) if self.paths else pl.LazyFrame()
 
     @cached_property
@@ -95,12 +89,6 @@ def existing_table(
     return Table(asset, tuple(path for batch, path in paths.items() if batch not in missing))
 
 
-def row_offsets(records: Mapping[str, Record]) -> dict[str, int]:
-    """The first row of each item; items stand in the footer in row order."""
-    starts = accumulate((record.rows for record in records.values()), initial=0)
-    return dict(zip(records, starts, strict=False))
-
-
 def set_aside(layout: Layout, asset: str, batch: str, label: str) -> Path | None:
     """Keep the table as it is now in quarantine, for a run that is about to replace all of it.
 
@@ -133,7 +121,10 @@ def commit(layout: Layout, wanted: Commit) -> Committed:
     changed = old is None or bool(staged) or old.as_metadata() != footer.as_metadata()
     if changed:
         try:
-            write_parquet(path, wanted.spec, _rows(path, wanted, old, parts, staged), footer.as_metadata())
+            fresh = _current(staged, wanted.items)
+            found = merged_rows(path, old.items if old else {}, footer.items, parts, fresh)
+            as_now = (piece.cast(wanted.spec.schema) for piece in found)
+            write_parquet(path, wanted.spec, as_now, footer.as_metadata())
         except DamagedRows as damaged:
             damaged.path.unlink(missing_ok=True)
             raise IngestError(
@@ -159,34 +150,3 @@ def _footer(wanted: Commit, old: Footer | None, staged: Mapping[str, Record]) ->
 
 def _current(staged: Mapping[str, Record], items: Mapping[str, str]) -> dict[str, Record]:
     return {item: record for item, record in staged.items() if is_current(record, items.get(item, ""))}
-
-
-def _rows(
-    path: Path, wanted: Commit, old: Footer | None, parts: Parts, staged: Mapping[str, Record]
-) -> Iterator[pa.Table]:
-    fresh = _current(staged, wanted.items)
-    offsets = row_offsets(old.items) if old else {}
-    reader = RowReader(path) if old else None
-    try:
-        for item, mark in wanted.items.items():
-            if item in fresh:
-                with naming_damage(parts.path(item)):
-                    rows = parts.read(item)
-            elif reader is not None and old is not None and is_current(old.items.get(item), mark):
-                with naming_damage(path):
-                    rows = reader.read(offsets[item], old.items[item].rows)
-            else:
-                continue
-            yield rows.cast(wanted.spec.schema)
-    finally:
-        if reader is not None:
-            reader.close()
-
-
-@contextlib.contextmanager
-def naming_damage(path: Path) -> Iterator[None]:
-    """Reading, and only reading, tells of a damaged file; a full disk while writing must remove nothing."""
-    try:
-        yield
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DamagedRows(path) from error

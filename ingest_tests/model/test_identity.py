@@ -13,7 +13,7 @@ from ingest_assets.model.identity import (
     chunk_id,
     document_name,
     file_doc_id,
-    fingerprint,
+    fingerprints,
     sha256_text,
 )
 
@@ -100,6 +100,6 @@ def test_each_ingredient_changes_the_fingerprint() -> None:
         (*base[:4], "other"),
     ]
 
-    marks = {fingerprint(*base), *(fingerprint(*other) for other in others)}
+    marks = {fingerprints(*given[:4])(given[4]) for given in (base, *others)}
 
     assert len(marks) == 6

@@ -1,5 +1,6 @@
 """A file describes itself even when every database is lost."""
 
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -130,3 +131,35 @@ def test_a_footer_with_a_key_missing_counts_as_absent(tmp_path: Path, lost: str)
     write_parquet(path, SPEC, [], metadata)
 
     assert read_footer(path) is None
+
+
+def test_a_file_that_stays_is_looked_into_once_and_one_that_is_replaced_again(tmp_path: Path) -> None:
+    """Plans and checks ask for the same footers all the time."""
+    path = tmp_path / "table.parquet"
+    first, second = Footer("1", "c", {"a": Record("f", 1)}), Footer("1", "c", {"a": Record("g", 1)})
+    write_parquet(path, SPEC, [rows_of("a", 1, 1)], first.as_metadata())
+    _grow_old(path)
+
+    seen = read_footer(path)
+    write_parquet(path, SPEC, [rows_of("a", 1, 1)], second.as_metadata())
+
+    assert seen == first
+    assert read_footer(path) == second
+    _grow_old(path)
+    assert read_footer(path) is read_footer(path)
+
+
+def test_a_file_replaced_within_a_tick_of_the_clock_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    """Same name, same size, maybe the same number on disk and the same time."""
+    path = tmp_path / "table.parquet"
+
+    for number in range(50):
+        footer = Footer("1", "c", {"a": Record(f"{number:02}", 1)})
+        write_parquet(path, SPEC, [rows_of("a", 1, 1)], footer.as_metadata(), waits=False)
+        assert read_footer(path) == footer
+
+
+def _grow_old(path: Path) -> None:
+    """Until the file's clock has gone on."""
+    while time.time() - path.stat().st_ctime < 1.1:
+        time.sleep(0.1)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.forgetting import forget_failures
 from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.merging import DamagedRows
 from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import DamagedRows
 from ingest_tests.storage.conftest import Child
 from ingest_tests.storage.rows import BATCH, SPEC, mark, rows_of
 from ingest_tests.storage.test_determinism import NAMES, State, apply, states

@@ -7,7 +7,7 @@ import pytest
 from ingest_assets.model.items import Record
 from ingest_assets.storage.footer import Footer
 from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.tables import Table, row_offsets
+from ingest_assets.storage.tables import Table
 from ingest_tests.storage.rows import SPEC, failure, rows_of
 
 
@@ -48,11 +48,3 @@ def test_a_table_is_read_from_a_folder_of_any_name(tmp_path: Path, name: str) ->
 
     assert frame["doc_id"].to_list() == ["a"] * 4
     assert frame.columns == SPEC.schema.names
-
-
-def test_offsets_follow_the_order_of_items() -> None:
-    """The footer's order is the row order."""
-    records = {"b": Record("f", 3), "a": Record("f", 1), "c": Record("f", 2)}
-
-    assert row_offsets(records) == {"b": 0, "a": 3, "c": 4}
-    assert row_offsets({}) == {}
