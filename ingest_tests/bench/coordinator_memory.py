@@ -8,7 +8,6 @@ from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.memory_plot import memory_figures
 from ingest_tests.bench.whole_runs import whole_run
 
-QUICK = 0.01
 DOCUMENTS = 2000
 BATCHES = 4
 

@@ -15,7 +15,6 @@ from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.figures import Figure, Size
 
 TEXTS = 192
-QUICK = 0.2
 
 
 @dataclass(frozen=True, slots=True)

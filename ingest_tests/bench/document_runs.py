@@ -19,7 +19,6 @@ from ingest_tests.bench.comparing import Comparison
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.conftest import Command
 
-QUICK = 0.04
 DOCUMENTS = 500
 SAMPLE = 6  # documents of the naive way, in each round
 ROUNDS = 3

@@ -12,7 +12,6 @@ from ingest_tests.bench.documents import mixed_documents
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.reading import CORES, docling_converter, docling_loop
 
-QUICK = 0.4
 DOCUMENTS = 10  # the last of them a PDF
 
 

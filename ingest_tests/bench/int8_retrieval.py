@@ -6,7 +6,6 @@ from pathlib import Path
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.conftest import Command
 
-QUICK = 1.0
 _CRANFIELD = Path("retrieval") / "cranfield"
 
 

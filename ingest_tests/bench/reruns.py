@@ -20,9 +20,8 @@ from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.whole_runs import attempts, whole_run
 from ingest_tests.conftest import Command
 
-QUICK = 0.01
 DOCUMENTS = 1000
-BATCHES = 2
+BATCH_DOCUMENTS = 500  # and a corpus smaller than that is one batch
 CHANGED_SHARE = 0.01
 
 
@@ -43,13 +42,12 @@ class _Round:
 class _Corpus:
     folder: Path
     files: Sequence[Path]
-    batch_documents: int
 
     def run(self, home: Path, *arguments: object) -> float:
         """Seconds of `ingest all` inside this process."""
         home.mkdir(exist_ok=True)
         started = time.perf_counter()
-        Command(home)("all", *arguments, INGEST_BATCHES__MAX_DOCUMENTS=str(self.batch_documents))
+        Command(home)("all", *arguments, INGEST_BATCHES__MAX_DOCUMENTS=str(BATCH_DOCUMENTS))
         return time.perf_counter() - started
 
     def change(self, number: int) -> None:
@@ -65,7 +63,7 @@ def measure(size: Size) -> list[Figure]:
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
         files = mixed_documents(folder / "corpus", size.of(DOCUMENTS))
-        corpus = _Corpus(folder / "corpus", files, -(-len(files) // BATCHES))
+        corpus = _Corpus(folder / "corpus", files)
         mixed_documents(folder / "first", 4)
         corpus.run(folder / "warm", "--input", folder / "first")
         rounds = [_round(folder / f"home-{number}", corpus, number) for number in range(ROUNDS)]
@@ -104,15 +102,14 @@ def _full_size(figure: Figure) -> Figure:
 def _commands(folder: Path, corpus: _Corpus, last: _Round) -> list[Figure]:
     """A command killed when half of the attempts are made, one that continues, and one that finds it done."""
     home, half = folder / "home-killed", last.attempts // 2
-    each = corpus.batch_documents
     before = whole_run(
-        home, "--input", corpus.folder, batch_documents=each, stop=lambda: attempts(home) >= half
+        home, "--input", corpus.folder, batch_documents=BATCH_DOCUMENTS, stop=lambda: attempts(home) >= half
     )
-    after = whole_run(home, batch_documents=each)
+    after = whole_run(home, batch_documents=BATCH_DOCUMENTS)
     work, found = attempts(home), Command(home).hashes()
     names = sorted(found.keys() | last.updated.keys())
     unlike = [name for name in names if found.get(name) != last.updated.get(name)]
-    again = whole_run(home, batch_documents=each)
+    again = whole_run(home, batch_documents=BATCH_DOCUMENTS)
     return [
         Figure("killed: attempts of those uninterrupted", work / last.attempts, "times", "<=", 1.1),
         Figure(

@@ -2,14 +2,15 @@
 
 import json
 import re
+import time
 
 import pytest
 
 from ingest_tests.bench.__main__ import exit_code, main, table_line
-from ingest_tests.bench.comparing import Comparison, compared
+from ingest_tests.bench.comparing import MOST_ROUNDS, ROUNDS, Comparison, compared
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.memory_plot import as_svg, memory_figures, sparkline
-from ingest_tests.bench.registry import BENCHMARKS, QUICK_SCALES
+from ingest_tests.bench.registry import NAMES, quick_scale
 from ingest_tests.bench.whole_runs import WholeRun
 
 
@@ -18,7 +19,7 @@ def test_every_benchmark_is_listed_with_its_purpose(capsys):
     assert main(["--list"]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(BENCHMARKS)
+    assert [line.split()[0] for line in lines] == list(NAMES)
     assert all(len(line.split()) > 4 for line in lines)
 
 
@@ -63,7 +64,7 @@ def test_two_ways_are_timed_in_turns():
     """What the first of a round leaves behind helps each way alike."""
     calls: list[str] = []
 
-    found = compared(lambda: calls.append("naive"), lambda: calls.append("ours"), rounds=4)
+    found = compared(lambda: calls.append("naive"), lambda: calls.append("ours"), rounds=4, at_least_s=0)
 
     assert calls == ["naive", "ours", "ours", "naive"] * 2
     assert len(found.naive_seconds) == len(found.ours_seconds) == 4
@@ -80,6 +81,12 @@ def test_a_ratio_is_best_against_best_and_has_a_spread():
     assert table_line("x", figure).endswith("8 s against 2 s")
 
 
+def test_short_ways_are_timed_more_often():
+    """A neighbour who is busy for a tenth of a second must not decide."""
+    assert len(compared(int, int, at_least_s=60).ours_seconds) == MOST_ROUNDS
+    assert len(compared(lambda: time.sleep(0.05), int, at_least_s=0.12).ours_seconds) == ROUNDS
+
+
 def test_fewer_than_three_rounds_are_refused():
     """The best of two is luck."""
     with pytest.raises(ValueError, match="at least 3"):
@@ -90,7 +97,12 @@ def test_things_are_put_back_before_every_timed_call():
     """A way that finds the other's work done would be measured for nothing."""
     calls: list[str] = []
 
-    compared(lambda: calls.append("x"), lambda: calls.append("x"), before_each=lambda: calls.append("-"))
+    compared(
+        lambda: calls.append("x"),
+        lambda: calls.append("x"),
+        at_least_s=0,
+        before_each=lambda: calls.append("-"),
+    )
 
     assert calls == ["-", "x"] * 6
 
@@ -125,7 +137,7 @@ def test_a_quick_run_says_at_which_scale_each_was_measured(tmp_path):
 
     main(["stuck_item", "--quick", "--json", str(file)])
 
-    assert json.loads(file.read_text(encoding="utf-8"))["scale"] == {"stuck_item": QUICK_SCALES["stuck_item"]}
+    assert json.loads(file.read_text(encoding="utf-8"))["scale"] == {"stuck_item": quick_scale("stuck_item")}
 
 
 def test_memory_is_drawn_as_a_line_and_as_a_picture():
