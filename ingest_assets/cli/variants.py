@@ -9,7 +9,7 @@ from ingest_assets.backends import Kind, kind_of, workers_for
 from ingest_assets.backends.ray_cluster import import_ray
 from ingest_assets.config import Settings
 from ingest_assets.defs.home import Home
-from ingest_assets.embedders.local import has_cuda
+from ingest_assets.embedders.devices import has_cuda
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import StageOptions
 

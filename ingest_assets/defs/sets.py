@@ -61,7 +61,7 @@ class Building:
         if self.holding:
             first = self.holding[0]
             line += f"; held back by {len(self.holding)} failed, first {first.item_id} [{first.code}] "
-            line += first.message.rstrip(".")
+            line += f"{first.message.rstrip('.')} (`embeddings.switch_without` lets so many go)"
         return line + "."
 
 
@@ -185,28 +185,34 @@ def _is_needed(home: Home, stage: str, batch: str) -> bool:
 
 
 def _looked_at(home: Home, found: Building, batches: list[str]) -> Building:
-    """What a further run would try again holds the set back: it must not cost what the old one has."""
-    left, done, given_up, holding, missing = 0, 0, [], [], []
+    """What a further run would try again holds the set back: it must not cost what the old one has.
+
+    Unless so few documents have failed that the settings let them go.
+    """
+    left, done, given_up, holding, missing, failed_in = 0, 0, [], [], set(), set()
     for batch in batches:
         footer = read_footer(home.layout.table(home.asset(found.stage), batch))
-        undone = list(_undone(home, found.stage, batch, footer))
-        failed = [error for _, error in undone if error is not None]
-        open_ = [error for _, error in undone if error is None or not is_for_good(error)]
-        left += len(open_)
-        given_up += [error for error in failed if is_for_good(error)]
-        holding += [error for error in failed if not is_for_good(error)]
+        errors = list(_undone(home, found.stage, batch, footer))
+        failed = [error for error in errors if error is not None and not is_for_good(error)]
+        untried = errors.count(None)
+        left += untried + len(failed)
+        given_up += [error for error in errors if error is not None and is_for_good(error)]
+        holding += failed
         done += 0 if footer is None else len(footer.items)
-        if footer is None or open_ or _has_lost_its_chunks(home, found.stage, batch):
-            missing.append(batch)
+        if footer is None or untried or _has_lost_its_chunks(home, found.stage, batch):
+            missing.add(batch)
+        if failed:
+            failed_in.add(batch)
     if not done:
         holding += given_up  # a set without a row must not replace one
-    return replace(found, missing=tuple(missing), holding=tuple(holding), documents=left)
+    elif len(holding) <= home.settings.embeddings.switch_without:
+        holding, failed_in = [], set()
+    lacking = tuple(batch for batch in batches if batch in missing | failed_in)
+    return replace(found, missing=lacking, holding=tuple(holding), documents=left)
 
 
-def _undone(
-    home: Home, stage: str, batch: str, footer: Footer | None
-) -> Iterator[tuple[str, StageError | None]]:
-    """Documents without rows, each with why it has failed as it is now, if it has."""
+def _undone(home: Home, stage: str, batch: str, footer: Footer | None) -> Iterator[StageError | None]:
+    """Of each document without rows why it has failed as it is now, if it has."""
     try:
         items = home.plan(stage, batch)
     except TableMissing:
@@ -214,7 +220,7 @@ def _undone(
     for item in items:
         held = None if footer is None else footer.items.get(item.item_id)
         if not is_current(held, item.fingerprint):
-            yield item.item_id, item.known_failure
+            yield item.known_failure
 
 
 def _has_lost_its_chunks(home: Home, stage: str, batch: str) -> bool:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ingest_assets.embedders.devices import device_for
 from ingest_assets.embedders.facts import facts_of, require_own_modules
 from ingest_assets.embedders.pooling import pool_batch
 from ingest_assets.embedders.recipe import read_recipe, usage_of
 from ingest_assets.embedders.tokens import Encoder
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Device, Kind
-from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import installed_versions
 
 BATCH_SIZE, BATCH_SIZE_ON_GPU = 8, 64
@@ -99,25 +99,9 @@ def load_model(path: str, device: Device, attention: str | None = None) -> tuple
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    place = _device(torch, device)
+    place = device_for(device, "embeddings.dense.device")
     tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     dtype = torch.float32 if place == "cpu" else "auto"
     model = AutoModel.from_pretrained(path, local_files_only=True, dtype=dtype, attn_implementation=attention)
     model = model.eval().to(place)
     return torch, model, tokenizer.backend_tokenizer
-
-
-def _device(torch: Any, wanted: Device) -> str:
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if wanted == "auto":
-        return next(name for name, is_there in there.items() if is_there)
-    if not there[wanted]:
-        raise ConfigError(f'embeddings.dense.device: there is no {wanted} here; set it to "auto" or "cpu".')
-    return wanted
-
-
-def has_cuda() -> bool:
-    """True when models run on a GPU here."""
-    import torch
-
-    return bool(torch.cuda.is_available())

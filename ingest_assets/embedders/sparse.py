@@ -7,13 +7,13 @@ import functools
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ingest_assets.embedders.devices import device_for
 from ingest_assets.embedders.model_files import number_in, positions_of, read_object
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of
-from ingest_assets.model.embedding import Device, SparseOptions
+from ingest_assets.model.embedding import SparseOptions
 from ingest_assets.model.errors import ConfigError
 
 _SETTING = "embeddings.sparse.model"
@@ -84,7 +84,7 @@ class SparseEmbedder:
         transformers_logging.disable_progress_bar()
         self.model = sparse_model(options.model)
         self._torch, self._options = torch, options
-        self._device = _device(torch, options.device)
+        self._device = device_for(options.device, "embeddings.sparse.device")
         self._tokenizer = AutoTokenizer.from_pretrained(self.model.path, local_files_only=True)
         loaded = AutoModelForMaskedLM.from_pretrained(self.model.path, local_files_only=True)
         self._network = loaded.float().eval().to(self._device)
@@ -141,12 +141,3 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         chosen.append(at)
     if chosen:
         yield chosen
-
-
-def _device(torch: Any, wanted: Device) -> str:
-    has = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available, "cpu": lambda: True}
-    if wanted == "auto":
-        return next(name for name, is_there in has.items() if is_there())
-    if not has[wanted]():
-        raise ConfigError(f"embeddings.sparse.device: there is no {wanted} here; set auto or cpu.")
-    return wanted

@@ -175,3 +175,6 @@ class EmbeddingOptions(BaseModel):
     sparse: SparseOptions = SparseOptions()
     lexical: LexicalOptions = LexicalOptions()
     cache: CacheOptions = CacheOptions()
+    switch_without: int = Field(
+        0, ge=0, description="A new set takes over although so many documents of it have failed."
+    )

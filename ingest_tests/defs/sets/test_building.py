@@ -1,9 +1,6 @@
 """Switching a family to other settings: the old set serves until the new one is whole."""
 
-import hashlib
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
@@ -11,103 +8,15 @@ import polars as pl
 import pytest
 
 from ingest_assets.cli.planning import plan_object
-from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.cli.status import status_object
 from ingest_assets.defs.checks.predicates import tables_of_another_set
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import Home, open_home
+from ingest_assets.defs.home import open_home
 from ingest_assets.defs.housekeeping import tidy
 from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.defs.sets import building, cut_over
-from ingest_assets.embedders.errors import TextTooLong
-from ingest_assets.model.errors import ContractBroken, ItemTimeout
-from ingest_assets.stages.lexical import LexicalStage
+from ingest_assets.defs.sets import building
 from ingest_assets.storage.footer import read_footer
-from ingest_assets.storage.locks import FileLock
 from ingest_assets.storage.sets import UNKNOWN, set_of
-from ingest_tests.conftest import write_notes
-
-UNTIL_CHUNKS = stages_between("documents", "chunks")
-SETTINGS = """
-[sources.notes]
-path = "../notes"
-[batches]
-max_documents = 2
-[execution]
-run_on = "inline"
-[embeddings.lexical]
-min_term_chars = {chars}
-"""
-
-
-@dataclass
-class World:
-    """A home with notes in two batches; its settings decide which set of the lexical family is made."""
-
-    root: Path
-
-    def home(self, chars: int) -> Home:
-        """With terms of so many characters."""
-        (self.root / "home" / "ingest.toml").write_text(SETTINGS.format(chars=chars))
-        return open_home(self.root / "home")
-
-    def run(self, chars: int, *batches: str, stages: list[str] | None = None) -> RunReport:
-        """The family's tables of these batches, or of all."""
-        return run_batches(self.home(chars), stages or ["lexical"], {}, reason="test", only=batches or None)
-
-    @property
-    def batches(self) -> list[str]:
-        return list(open_home(self.root / "home").ledger.batches())
-
-    def served(self, asset: str = "embeddings/lexical") -> dict[str, str]:
-        """What a reader finds: each batch with the bytes of its table."""
-        paths = (self.root / "home" / "data" / asset).glob("*.parquet")
-        return {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
-
-    def documents(self, asset: str = "embeddings/lexical") -> set[str]:
-        """Whose rows a reader finds."""
-        return set(pl.read_parquet(self.root / "home" / "data" / asset / "*.parquet")["doc_id"])
-
-    def rebuilt(self, chars: int, tmp_path: Path) -> dict[str, str]:
-        """What a home gets that has never seen other settings."""
-        shutil.copytree(self.root, tmp_path / "rebuilt")
-        fresh = World(tmp_path / "rebuilt")
-        shutil.rmtree(fresh.root / "home" / "data" / "embeddings")
-        fresh.run(chars)
-        return fresh.served()
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made once: chunked, and with terms of any length."""
-    root = tmp_path_factory.mktemp("sets")
-    write_notes(root / "notes")
-    (root / "home").mkdir()
-    world = World(root)
-    with pytest.MonkeyPatch.context() as patch:
-        _name(patch, root / "home")
-        world.home(1).scan()
-        world.run(1, stages=[*UNTIL_CHUNKS, "lexical"])
-    return root
-
-
-@pytest.fixture
-def world(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A copy of it."""
-    root = tmp_path / "world"
-    shutil.copytree(made / "notes", root / "notes")
-    shutil.copytree(made / "home" / "data", root / "home" / "data")
-    (root / "home" / "state").mkdir()
-    for file in (made / "home" / "state").glob("ledger.sqlite*"):  # what is still in its log counts, too
-        shutil.copy(file, root / "home" / "state")
-    _name(monkeypatch, root / "home")
-    return World(root)
-
-
-def _name(patch: pytest.MonkeyPatch, home: Path) -> None:
-    patch.setenv("INGEST_HOME", str(home))
-    patch.setenv("DAGSTER_HOME", str(home / "state"))
-    patch.setenv("DAGSTER_DISABLE_TELEMETRY", "yes")
+from ingest_tests.defs.sets.world import UNTIL_CHUNKS, World
 
 
 def test_readers_see_the_old_set_until_the_new_one_is_whole(world: World, tmp_path: Path):
@@ -216,42 +125,6 @@ def test_a_deleted_document_leaves_every_set(world: World):
     assert world.documents() == {"notes:swarm.md", "notes:varroa.html"}
 
 
-@pytest.mark.parametrize(
-    ("error", "is_held"),
-    [(ItemTimeout, True), (ZeroDivisionError, True), (ContractBroken, True), (TextTooLong, False)],
-)
-def test_only_what_can_never_be_done_does_not_hold_the_new_set_back(
-    world: World, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_held: bool
-):
-    """An endpoint that is down for an hour must not cost what the old set has; nor must a bug."""
-    old = world.served()
-    whole = LexicalStage.rows
-    monkeypatch.setattr(LexicalStage, "rows", _failing_for("varroa", error))
-
-    world.run(4)
-
-    found = building(world.home(4), "lexical")
-    assert (world.served() == old) is is_held
-    assert (found is not None) is is_held
-    if found is not None:
-        assert [each.item_id for each in found.holding] == ["notes:varroa.html"]
-        assert "held back by 1 failed, first notes:varroa.html [E_" in found.as_line()
-        monkeypatch.setattr(LexicalStage, "rows", whole)
-        world.run(4)
-    assert building(world.home(4), "lexical") is None
-    assert len(world.documents()) == (3 if is_held else 2)
-
-
-def test_a_set_without_a_row_never_replaces_one_that_has_some(world: World, monkeypatch: pytest.MonkeyPatch):
-    """When nothing can be done at all, the settings are to blame and not the documents."""
-    old = world.served()
-    monkeypatch.setattr(LexicalStage, "rows", _failing_for("", TextTooLong))
-
-    world.run(4)
-
-    assert world.served() == old
-
-
 def test_tables_from_before_there_were_sets_serve_until_a_whole_set_is_there(world: World, tmp_path: Path):
     """Nobody has to do anything."""
     for path in _tables(world):
@@ -267,24 +140,6 @@ def test_tables_from_before_there_were_sets_serve_until_a_whole_set_is_there(wor
     assert half == old
     assert world.served() == world.rebuilt(1, tmp_path)
     assert _beside(world) == []
-
-
-def test_nobody_cuts_over_while_another_run_writes(world: World):
-    """The last one to finish does; a command that finds nothing to compute does too."""
-    old, home = world.served(), world.home(4)
-    writer = FileLock(home.layout.family_lock("embeddings/lexical"), shared=True)
-    writer.acquire()
-    world.run(4)
-    busy = world.served()
-    writer.release()
-
-    said: list[str] = []
-    left = cut_over(home, "lexical", said.append)
-
-    assert busy == old
-    assert left is None
-    assert "serves from now on" in said[0]
-    assert world.served() != old
 
 
 def test_a_materialisation_says_which_set_it_is_of_and_whether_it_serves(world: World):
@@ -343,14 +198,3 @@ def _without_set(path: Path) -> None:
     with pq.ParquetWriter(path, rows.schema) as writer:
         writer.write_table(rows)
         writer.add_key_value_metadata(said)
-
-
-def _failing_for(name: str, error: type[Exception]) -> Callable:
-    made = LexicalStage.rows
-
-    def rows(self, item, context):
-        if name in item.item_id:
-            raise error("a fault")
-        return made(self, item, context)
-
-    return rows

@@ -1,0 +1,105 @@
+"""What keeps a new set from taking over: failures that may pass, and runs that still write."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ingest_assets.defs.sets import building, cut_over
+from ingest_assets.embedders.errors import TextTooLong
+from ingest_assets.model.errors import ContractBroken, ItemTimeout
+from ingest_assets.stages.lexical import LexicalStage
+from ingest_assets.storage.locks import FileLock
+from ingest_tests.defs.sets.world import World
+
+
+@pytest.mark.parametrize(
+    ("error", "is_held"),
+    [(ItemTimeout, True), (ZeroDivisionError, True), (ContractBroken, True), (TextTooLong, False)],
+)
+def test_only_what_can_never_be_done_does_not_hold_the_new_set_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_held: bool
+):
+    """An endpoint that is down for an hour must not cost what the old set has; nor must a bug."""
+    old = world.served()
+    whole = LexicalStage.rows
+    monkeypatch.setattr(LexicalStage, "rows", _failing_for("varroa", error))
+
+    world.run(4)
+
+    found = building(world.home(4), "lexical")
+    assert (world.served() == old) is is_held
+    assert (found is not None) is is_held
+    if found is not None:
+        assert [each.item_id for each in found.holding] == ["notes:varroa.html"]
+        assert "held back by 1 failed, first notes:varroa.html [E_" in found.as_line()
+        monkeypatch.setattr(LexicalStage, "rows", whole)
+        world.run(4)
+    assert building(world.home(4), "lexical") is None
+    assert len(world.documents()) == (3 if is_held else 2)
+
+
+def test_a_set_without_a_row_never_replaces_one_that_has_some(world: World, monkeypatch: pytest.MonkeyPatch):
+    """When nothing can be done at all, the settings are to blame and not the documents."""
+    old = world.served()
+    monkeypatch.setattr(LexicalStage, "rows", _failing_for("", TextTooLong))
+
+    world.run(4)
+
+    assert world.served() == old
+
+
+@pytest.mark.parametrize(("failing", "takes_over"), [("varroa", True), ("", False), ("notes", False)])
+def test_the_settings_say_how_many_failed_documents_a_new_set_may_lack(
+    world: World, monkeypatch: pytest.MonkeyPatch, failing: str, takes_over: bool
+):
+    """One text that an endpoint refuses for ever must not block a switch for ever; more of them still do."""
+    old, whole = world.served(), LexicalStage.rows
+    monkeypatch.setenv("INGEST_EMBEDDINGS__SWITCH_WITHOUT", "1")
+    monkeypatch.setattr(LexicalStage, "rows", _failing_for(failing, ContractBroken))
+
+    world.run(4)
+
+    assert (building(world.home(4), "lexical") is None) is takes_over
+    assert (world.served() != old) is takes_over
+    monkeypatch.setattr(LexicalStage, "rows", whole)
+    world.run(4)
+    assert len(world.documents()) == 3
+
+
+def test_a_document_that_was_not_tried_is_never_let_go(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Only what has failed counts as failed; a batch that is still to come is not lacking by one document."""
+    old = world.served()
+    monkeypatch.setenv("INGEST_EMBEDDINGS__SWITCH_WITHOUT", "9")
+
+    world.run(4, world.batches[0])
+
+    assert world.served() == old
+
+
+def test_nobody_cuts_over_while_another_run_writes(world: World):
+    """The last one to finish does; a command that finds nothing to compute does too."""
+    old, home = world.served(), world.home(4)
+    writer = FileLock(home.layout.family_lock("embeddings/lexical"), shared=True)
+    writer.acquire()
+    world.run(4)
+    busy = world.served()
+    writer.release()
+
+    said: list[str] = []
+    left = cut_over(home, "lexical", said.append)
+
+    assert busy == old
+    assert left is None
+    assert "serves from now on" in said[0]
+    assert world.served() != old
+
+
+def _failing_for(name: str, error: type[Exception]) -> Callable:
+    made = LexicalStage.rows
+
+    def rows(self, item, context):
+        if name in item.item_id:
+            raise error("a fault")
+        return made(self, item, context)
+
+    return rows
