@@ -3,6 +3,7 @@
 import functools
 import json
 import logging
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from ingest_assets.model.schemas import SCHEMA_VERSION
 
 _PREFIX = "ingest."
 _CLOCK_TICK_NS = 1_000_000_000  # the coarsest that file systems keep, but for FAT
-_REMEMBERED = 32  # those of a batch, and some; 500 documents are an eighth of a MiB
+_REMEMBERED = 16  # those of a batch, and some; of 500 documents each is an eighth of a MiB
 _log = logging.getLogger(__name__)
 
 
@@ -83,8 +84,12 @@ def read_footer(path: Path, *, often: bool = True) -> Footer | None:
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """What tells a file from the one that replaces it; nothing while its clock might show both the same."""
-    found = path.stat()
+    """What tells a file from the one that replaces it; nothing while its clock might show both the same.
+
+    By opening it: what is known of a file by its name may be seconds old where others share the file system.
+    """
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno())
     if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NS:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
