@@ -28,7 +28,7 @@ NAMES = (
     "coordinator_memory",
 )
 # What a quick run takes when it is not told: comparisons that say something also of little, and quickly.
-QUICK_NAMES = ("fresh_converters", "chunk_speed", "lexical_speed", "dense_speed", "vector_files", "reruns")
+QUICK_NAMES = ("chunk_speed", "lexical_speed", "dense_speed", "vector_files", "reruns")
 _QUICK_SCALES: Mapping[str, float] = {
     "coordinator_memory": 0.01,
     "dense_speed": 0.2,
