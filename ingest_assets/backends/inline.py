@@ -12,6 +12,7 @@ class InlineBackend:
     """No thread, no process, so nothing can be stopped: no time limits, and a crash is a crash."""
 
     workers = 1
+    is_inline = True
     abandoned = 0
     broken: str | None = None
 

@@ -26,6 +26,10 @@ class KeptBackend:
     def broken(self) -> str | None:
         return self._backend.broken
 
+    @property
+    def is_inline(self) -> bool:
+        return self._backend.is_inline
+
     def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
         """As the backend behind does."""
         future = self._backend.submit(call, item, context, timeout_s)

@@ -39,6 +39,8 @@ class ProcessBackend:
     when that is killed.
     """
 
+    is_inline = False
+
     def __init__(
         self,
         workers: int,

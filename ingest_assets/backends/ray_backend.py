@@ -54,6 +54,8 @@ class RayBackend:
     with `WorkerLost`, and another actor takes its place. `say` hears where workers are and what they print.
     """
 
+    is_inline = False
+
     def __init__(
         self,
         workers: int,

@@ -33,6 +33,8 @@ class _Job:
 class ThreadBackend:
     """`workers` daemon threads, started when work arrives, and one watcher when there are time limits."""
 
+    is_inline = False
+
     def __init__(self, workers: int) -> None:
         self._workers = max(1, workers)
         self._abandoned = 0

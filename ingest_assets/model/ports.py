@@ -62,6 +62,11 @@ class ExecutionBackend(Protocol):
         """Why no item can run here any more, in words for the stage's reason to stop."""
         ...
 
+    @property
+    def is_inline(self) -> bool:
+        """True where `submit` itself makes the call; elsewhere it returns at once."""
+        ...
+
     def submit(
         self,
         call: Callable[[WorkItem, ItemContext], Any],

@@ -136,6 +136,11 @@ class Coordinator:
         context = ItemContext(ticket.attempt_no, self._backend.workers, anew=anew)
         ticket.submitted_epoch_s = self._clock.epoch_s()
         self._reporter.before_attempt(ticket)
+        # An interrupt between the two steps of a hand-over would leave an item running that nobody waits for.
+        with _NOTHING_HELD if self._backend.is_inline else self._interrupts.held():
+            return self._hand_over(ticket, context)
+
+    def _hand_over(self, ticket: Ticket, context: ItemContext) -> BaseException | None:
         timeout_s = self._options.per_item_timeout_s
         future, error = caught(lambda: self._backend.submit(self._call, ticket.item, context, timeout_s))
         if isinstance(error, SubmitFailed):
