@@ -13,10 +13,13 @@ from pydantic import SecretStr
 from ingest_assets.embedders.answers import Answer, WrongLength, read_answer
 from ingest_assets.embedders.connections import Connections
 from ingest_assets.embedders.endpoint_errors import (
+    MAYBE_ONE_TEXT,
     EndpointAnswerUnusable,
+    EndpointBrokeOff,
     EndpointBusy,
     EndpointDenied,
     EndpointRefused,
+    EndpointThrottled,
     EndpointTimeout,
     EndpointUnreachable,
     WrongDimension,
@@ -27,11 +30,10 @@ from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.endpoints import shown_address
 from ingest_assets.model.errors import ItemError
 
-_PASSING = (EndpointBusy, EndpointTimeout, EndpointUnreachable, EndpointAnswerUnusable)
+HARMLESS = "text"
+PASSING = (EndpointBusy, EndpointTimeout, EndpointUnreachable, EndpointAnswerUnusable)
 _FINAL = (EndpointDenied, EndpointRefused, WrongDimension)
 _BROKEN_OFF = (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
-_BROKE_OFF = ("broke off before its answer was whole", "see the server's log, or run again later")
-_NOBODY_THERE = ("cannot be reached", "start it, or check embeddings.dense.remote.url")
 _NONSENSE_ATTEMPTS = 3
 _REFUSAL_BYTES = 64 * 1024
 _NUMBER_BYTES = 64  # of a number written out, generously
@@ -51,7 +53,11 @@ class Endpoint:
     """Asks one address, from several threads at once; redirects are not followed, for the key goes along.
 
     A fault that would meet every text (a wrong key, model or dimension) stands for a while: whoever asks
-    meanwhile is refused without a request. While the endpoint is down, each request has one attempt.
+    meanwhile is refused without a request. While the endpoint is down, each request has one attempt; a fault
+    that may be one text's says nothing of the endpoint, unless it meets a harmless text.
+
+    A pause that the endpoint asks for is waited out by all, also after a request was given up, and status 429
+    does not mean that it is down. When nothing was answered for too long, nobody waits for a pause any more.
     """
 
     def __init__(self, options: DenseOptions, key: SecretStr | None, pace: Pace) -> None:
@@ -70,10 +76,14 @@ class Endpoint:
         )
         self._verdict: tuple[float, ItemError] | None = None
         self._is_down = False
+        self._silent_since: float | None = None
         self.has_given_vectors = False
 
-    def ask(self, texts: Sequence[str], tokens: int, tally: Tally) -> Answer:
-        """The answer for the texts, of `tokens` by estimate; a passing fault is met with patience."""
+    def ask(self, texts: Sequence[str], tokens: int, tally: Tally, *, is_brief: bool = False) -> Answer:
+        """The answer for the texts, of `tokens` by estimate; a passing fault is met with patience.
+
+        If `is_brief`, there is none for a fault that may be one text's.
+        """
         attempt = 0
         while True:
             attempt += 1
@@ -81,13 +91,17 @@ class Endpoint:
             try:
                 answer = self._attempt(texts, tokens, tally)
                 break
-            except _PASSING as error:
-                self._be_patient(error, attempt)
+            except PASSING as error:
+                self._waiting.pause(0)  # whoever closed the embedder broke the connection: that is no fault
+                seconds = self._pause_seconds(error, attempt)
+                if attempt >= self._most_attempts(error, is_brief):
+                    raise self._given_up(error, attempt, texts) from None
+                self._waiting.pause(seconds)
                 tally.retries += 1
             except _FINAL as error:
                 self.pronounce(error)
                 raise
-        self._is_down = False
+        self._is_down, self._silent_since = False, None
         self.has_given_vectors |= any(not isinstance(vector, str) for vector in answer.vectors)
         return answer
 
@@ -106,20 +120,36 @@ class Endpoint:
         if verdict and self._pace.monotonic() - verdict[0] < self._pace.verdict_seconds:
             raise type(verdict[1])(str(verdict[1]))
 
-    def _be_patient(self, error: ItemError, attempt: int) -> None:
-        self._waiting.pause(0)  # whoever closed the embedder broke the connection: that is no fault
-        most = 1 + (0 if self._is_down else self._options.remote.retries)
-        if isinstance(error, EndpointAnswerUnusable):
-            most = min(most, _NONSENSE_ATTEMPTS)
-        if attempt >= most:
+    def _most_attempts(self, error: ItemError, is_brief: bool) -> int:
+        if self._is_down or (is_brief and isinstance(error, MAYBE_ONE_TEXT)):
+            return 1
+        most = 1 + self._options.remote.retries
+        return min(most, _NONSENSE_ATTEMPTS) if isinstance(error, EndpointAnswerUnusable) else most
+
+    def _given_up(self, error: ItemError, attempt: int, texts: Sequence[str]) -> ItemError:
+        times = f" It was asked {attempt} times." if attempt > 1 else ""
+        final = type(error)(f"{error}{times}", detail=error.detail)
+        if list(texts) == [HARMLESS] or not isinstance(error, MAYBE_ONE_TEXT):
+            self._note_silence(final)
+        return final
+
+    def _note_silence(self, error: ItemError) -> None:
+        now = self._pace.monotonic()
+        if self._silent_since is None:
+            self._silent_since = now
+        is_over = now - self._silent_since >= self._pace.longest_silence_seconds
+        if is_over or not isinstance(error, EndpointThrottled):
             self._is_down = True
-            times = f" It was asked {attempt} times." if attempt > 1 else ""
-            raise type(error)(f"{error}{times}", detail=error.detail)
+        if is_over and "retry_after_s" in error.detail:
+            self.pronounce(error)  # else each of thousands would wait out its minute
+
+    def _pause_seconds(self, error: ItemError, attempt: int) -> float:
+        """How long to wait for the next attempt; a pause that no text can be the reason for is all's."""
         asked = error.detail.get("retry_after_s")
         seconds = self._pace.pause(attempt, asked)
-        if asked is not None:
+        if asked is not None and not isinstance(error, MAYBE_ONE_TEXT):
             self._waiting.hold_all(seconds)
-        self._waiting.pause(seconds)
+        return seconds
 
     def _attempt(self, texts: Sequence[str], tokens: int, tally: Tally) -> Answer:
         self._waiting.until_free()
@@ -132,8 +162,8 @@ class Endpoint:
         answer = self._read(body, len(texts))
         share.amount = answer.tokens or tokens
         tally.tokens += answer.tokens
-        if not self.has_given_vectors:
-            _require_right_lengths(answer, self._address, self._options.dim or 0)
+        if list(texts) == [HARMLESS]:
+            _require_right_length(answer, self._address, self._options.dim or 0)
         return answer
 
     def _read(self, body: bytes, texts: int) -> Answer:
@@ -207,16 +237,26 @@ class Endpoint:
             self._waiting.pause(0)
             raise
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            words = " ".join(f"{type(error).__name__}: {error}".split())[:160].rstrip(": ")
-            what, to_do = _BROKE_OFF if isinstance(error, _BROKEN_OFF) else _NOBODY_THERE
-            raise EndpointUnreachable(f"The endpoint {self._address} {what} ({words}); {to_do}.") from None
+            raise _lost(error, self._address) from None
 
 
-def _require_right_lengths(answer: Answer, address: str, dim: int) -> None:
-    """A vector of a wrong length is its text's trouble, unless no other was ever seen: then it is the dim."""
-    lengths = {vector.length for vector in answer.vectors if isinstance(vector, WrongLength)}
-    if len(lengths) == 1 and all(isinstance(vector, WrongLength) for vector in answer.vectors):
+def _lost(error: Exception, address: str) -> EndpointUnreachable:
+    words = " ".join(f"{type(error).__name__}: {error}".split())[:160].rstrip(": ")
+    if isinstance(error, _BROKEN_OFF):
+        return EndpointBrokeOff(
+            f"The endpoint {address} broke off before its answer was whole ({words}); see the server's log, "
+            "or run again later."
+        )
+    return EndpointUnreachable(
+        f"The endpoint {address} cannot be reached ({words}); start it, or check embeddings.dense.remote.url."
+    )
+
+
+def _require_right_length(answer: Answer, address: str, dim: int) -> None:
+    """A vector of a wrong length is its text's trouble, unless the text is harmless: then it is the dim."""
+    (vector,) = answer.vectors
+    if isinstance(vector, WrongLength):
         raise WrongDimension(
-            f"The endpoint {address} gives vectors of {lengths.pop()} numbers, and embeddings.dense.dim is "
+            f"The endpoint {address} gives vectors of {vector.length} numbers, and embeddings.dense.dim is "
             f"{dim}; set dim to what the model gives, or remote.send_dimensions if it can give others."
         )

@@ -33,6 +33,14 @@ class EndpointBusy(AnyText):
     retryable = True
 
 
+class EndpointThrottled(EndpointBusy):
+    """The endpoint is up and asks for fewer requests."""
+
+
+class EndpointFailed(EndpointBusy):
+    """The endpoint met an error of its own, which one text may have caused."""
+
+
 class EndpointTimeout(AnyText):
     """The endpoint did not answer in time."""
 
@@ -47,6 +55,10 @@ class EndpointUnreachable(AnyText):
     category = "provider"
     code = "E_ENDPOINT_UNREACHABLE"
     retryable = True
+
+
+class EndpointBrokeOff(EndpointUnreachable):
+    """The connection broke before the answer was whole, which one text may have caused."""
 
 
 class EndpointAnswerUnusable(AnyText):
@@ -83,8 +95,21 @@ class TextRefused(ItemError):
     code = "E_TEXT_REFUSED"
 
 
+class TextUnanswered(ItemError):
+    """The endpoint answers others, but at this text it fails, breaks off, hangs or makes no sense.
+
+    Not retryable, for it was asked often enough; the next run asks again.
+    """
+
+    category = "provider"
+    code = "E_TEXT_UNANSWERED"
+
+
 class BatchRefused(ItemError):
     """The endpoint does not take these texts together; smaller requests tell which it takes."""
 
     category = "provider"
     code = "E_TEXT_REFUSED"
+
+
+MAYBE_ONE_TEXT = (EndpointFailed, EndpointTimeout, EndpointBrokeOff, EndpointAnswerUnusable)

@@ -19,6 +19,7 @@ class Pace:
     first_pause_seconds: float = 0.5
     longest_pause_seconds: float = 30.0
     longest_asked_seconds: float = 60.0  # of what a server may ask for
+    longest_silence_seconds: float = 300.0  # without an answer after a request was given up: it is over then
     verdict_seconds: float = 30.0  # how long a refusal of everything stands before it is asked for again
     monotonic: Callable[[], float] = time.monotonic
     epoch: Callable[[], float] = time.time

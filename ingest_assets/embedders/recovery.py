@@ -1,16 +1,20 @@
 """A batch of texts, of which the endpoint may dislike some: the others get their vectors."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from pydantic import SecretStr
 
+from ingest_assets.embedders.answers import WrongLength
 from ingest_assets.embedders.batching import Counted
-from ingest_assets.embedders.endpoint import Endpoint, Tally
+from ingest_assets.embedders.endpoint import HARMLESS, PASSING, Endpoint, Tally
 from ingest_assets.embedders.endpoint_errors import (
+    MAYBE_ONE_TEXT,
     BatchRefused,
     EndpointRefused,
     TextRefused,
+    TextUnanswered,
     VectorUnusable,
 )
 from ingest_assets.embedders.pacing import Pace
@@ -19,15 +23,34 @@ from ingest_assets.model.endpoints import shown_address
 from ingest_assets.model.errors import ItemError
 
 Outcome = np.ndarray | ItemError
-_HARMLESS = "text"
+
+
+@dataclass(frozen=True)
+class _Search:
+    """One of so many texts is at fault, and is looked for until then."""
+
+    texts: int
+    ends_at: float
+
+
+@dataclass(eq=False)
+class _Batch:
+    """What is known of some texts while they are asked for, together or in pieces."""
+
+    tally: Tally
+    fault: ItemError | None = None  # the endpoint's own: what was not asked for yet would meet it too
+    search: _Search | None = None
 
 
 class Recovery:
     """Asks for a batch, and where that fails for smaller ones, until each text has a vector or an error.
 
     A batch is refused or miscounted as a whole: its halves are asked for. A vector that is none is asked for
-    once more. Before the first answer ever, a refusal is tried on a harmless text: if that is refused too,
-    the settings are wrong and not the texts.
+    once more. Before the first vector ever, a refusal or a wrong length is tried on a harmless text: if that
+    has no better luck, the settings are wrong and not the texts.
+
+    Where the endpoint keeps failing at a batch and answers a harmless text, one of the texts is at fault and
+    looked for. As the endpoint is up, a piece has one attempt; a search in which all hangs comes to an end.
     """
 
     def __init__(
@@ -38,6 +61,8 @@ class Recovery:
         count: Callable[[Sequence[str]], list[int]],
     ) -> None:
         self._endpoint = Endpoint(options, key, pace)
+        self._now = pace.monotonic
+        self._timeout_seconds = options.remote.timeout_seconds
         self._address = shown_address(options.remote.url)
         self._usd_per_million = options.remote.usd_per_million_tokens
         self._count = count
@@ -48,56 +73,105 @@ class Recovery:
         tally, most = Tally(), self._most_texts
         outcomes: list[Outcome] = []
         for start in range(0, len(texts), most):
-            outcomes += self._outcomes(texts[start : start + most], tally)
+            outcomes += self._outcomes(texts[start : start + most], _Batch(tally))
         return self._counted(outcomes, self._count(texts), tally)
 
     def close(self) -> None:
         self._endpoint.close()
 
-    def _outcomes(self, texts: Sequence[str], tally: Tally, *, is_second: bool = False) -> list[Outcome]:
+    def _outcomes(self, texts: Sequence[str], batch: _Batch, *, is_second: bool = False) -> list[Outcome]:
+        if batch.fault is not None:
+            return _for_each(texts, batch.fault)
+        search, tokens = batch.search, sum(self._count(texts))
         try:
-            answer = self._endpoint.ask(texts, sum(self._count(texts)), tally)
+            answer = self._endpoint.ask(texts, tokens, batch.tally, is_brief=search is not None)
         except BatchRefused as error:
-            return self._divided(texts, tally, error)
+            return self._divided(texts, batch, error)
+        except MAYBE_ONE_TEXT as error:
+            if search is None:
+                return self._searched(texts, batch, error)
+            return self._narrowed(texts, batch, search, error)
         except ItemError as error:
-            return [type(error)(str(error), detail=error.detail) for _ in texts]
+            batch.fault = error
+            return _for_each(texts, error)
         if answer.is_miscounted and len(texts) > 1:
-            return self._halves(texts, tally)
+            return self._halves(texts, batch)
+        if all(isinstance(vector, WrongLength) for vector in answer.vectors):
+            batch.fault = self._fault_of_all(batch.tally)
+            if batch.fault is not None:
+                return _for_each(texts, batch.fault)
         outcomes: list[Outcome] = [
             self._unusable(vector) if isinstance(vector, str) else vector for vector in answer.vectors
         ]
-        return outcomes if is_second else self._with_second_try(texts, outcomes, tally)
+        return outcomes if is_second else self._with_second_try(texts, outcomes, batch)
 
-    def _with_second_try(self, texts: Sequence[str], outcomes: list[Outcome], tally: Tally) -> list[Outcome]:
+    def _with_second_try(self, texts: Sequence[str], outcomes: list[Outcome], batch: _Batch) -> list[Outcome]:
         bad = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, ItemError)]
         if bad:
-            again = self._outcomes([texts[place] for place in bad], tally, is_second=True)
+            again = self._outcomes([texts[place] for place in bad], batch, is_second=True)
             for place, outcome in zip(bad, again, strict=True):
                 outcomes[place] = outcome
         return outcomes
 
-    def _divided(self, texts: Sequence[str], tally: Tally, error: BatchRefused) -> list[Outcome]:
-        fault = self._fault_of_all(tally)
-        if fault is not None:
-            return [type(fault)(str(fault)) for _ in texts]
+    def _divided(self, texts: Sequence[str], batch: _Batch, error: BatchRefused) -> list[Outcome]:
+        batch.fault = self._fault_of_all(batch.tally)
+        if batch.fault is not None:
+            return _for_each(texts, batch.fault)
         if len(texts) == 1:
             return [TextRefused(f"{error}.")]
-        outcomes = self._halves(texts, tally)
+        return self._teaching_halves(texts, batch)
+
+    def _searched(self, texts: Sequence[str], batch: _Batch, error: ItemError) -> list[Outcome]:
+        """The fault may be one text's: if the endpoint is up it is, and the text is looked for."""
+        batch.fault = self._fault_beside(error, batch)
+        if batch.fault is not None:
+            return _for_each(texts, batch.fault)
+        # Long enough to find two texts with which every piece hangs.
+        most_seconds = 2 * (len(texts).bit_length() + 1) * self._timeout_seconds
+        batch.search = _Search(len(texts), self._now() + most_seconds)
+        return self._outcomes(texts, batch)  # as a whole once more: the endpoint may just have come back
+
+    def _narrowed(
+        self, texts: Sequence[str], batch: _Batch, search: _Search, error: ItemError
+    ) -> list[Outcome]:
+        """The fault met a piece, though the endpoint is up, or was: smaller pieces tell whose it is."""
+        is_late = self._now() >= search.ends_at
+        if len(texts) > 1 and not is_late:
+            # A piece that fails just once teaches no size.
+            is_whole = len(texts) == search.texts
+            return self._teaching_halves(texts, batch) if is_whole else self._halves(texts, batch)
+        batch.fault = error if is_late else self._fault_beside(error, batch)
+        if batch.fault is not None:
+            return _for_each(texts, batch.fault)
+        return [TextUnanswered(f"{error} It fails at this text alone: a harmless one is answered.")]
+
+    def _fault_beside(self, error: ItemError, batch: _Batch) -> ItemError | None:
+        """The fault as the endpoint's own, unless it gives a vector for a harmless text."""
+        try:
+            answer = self._endpoint.ask([HARMLESS], 1, batch.tally, is_brief=True)
+        except (BatchRefused, *PASSING):
+            return error
+        except ItemError as fault:
+            return fault
+        return error if isinstance(answer.vectors[0], str) else None
+
+    def _teaching_halves(self, texts: Sequence[str], batch: _Batch) -> list[Outcome]:
+        outcomes = self._halves(texts, batch)
         if not any(isinstance(outcome, ItemError) for outcome in outcomes):
             # Nothing was wrong with any of them: they were too many, and so would the next be.
             self._most_texts = min(self._most_texts, max(1, (len(texts) + 1) // 2))
         return outcomes
 
-    def _halves(self, texts: Sequence[str], tally: Tally) -> list[Outcome]:
+    def _halves(self, texts: Sequence[str], batch: _Batch) -> list[Outcome]:
         middle = (len(texts) + 1) // 2
-        return self._outcomes(texts[:middle], tally) + self._outcomes(texts[middle:], tally)
+        return self._outcomes(texts[:middle], batch) + self._outcomes(texts[middle:], batch)
 
     def _fault_of_all(self, tally: Tally) -> ItemError | None:
         """Why no text at all is taken, if that is so."""
         if self._endpoint.has_given_vectors:
             return None
         try:
-            self._endpoint.ask([_HARMLESS], 1, tally)
+            self._endpoint.ask([HARMLESS], 1, tally)
         except BatchRefused as error:
             refused = EndpointRefused(
                 f"{error}, also for a harmless text; check embeddings.dense: model, dim and remote."
@@ -130,6 +204,10 @@ class Recovery:
             else:
                 found.append(Counted(outcome, {name: next(share) for name, share in shares.items()}))
         return found
+
+
+def _for_each(texts: Sequence[str], error: ItemError) -> list[Outcome]:
+    return [type(error)(str(error), detail=error.detail) for _ in texts]
 
 
 def _shares(total: int, weights: Sequence[int]) -> Iterator[int]:

@@ -12,7 +12,9 @@ from ingest_assets.embedders.endpoint_errors import (
     BatchRefused,
     EndpointBusy,
     EndpointDenied,
+    EndpointFailed,
     EndpointRefused,
+    EndpointThrottled,
 )
 from ingest_assets.model.endpoints import DENIED, is_busy, retry_after_s, shown_address
 from ingest_assets.model.errors import ItemError
@@ -23,6 +25,7 @@ _OF_THESE_TEXTS = (
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
 _NEVER = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+_OVERLOADED = (HTTPStatus.SERVICE_UNAVAILABLE, 529)  # no text's doing
 _MOVED = (
     HTTPStatus.MOVED_PERMANENTLY,
     HTTPStatus.FOUND,
@@ -56,7 +59,7 @@ def refusal(
         wait = retry_after_s(headers.get("retry-after", ""), now)
         what_to_do = _TOO_MANY if status == HTTPStatus.TOO_MANY_REQUESTS else _BROKEN
         detail = None if wait is None else {"retry_after_s": wait}
-        return EndpointBusy(f"{said}{quoted}; {what_to_do}.", detail=detail)
+        return _busy_kind(status)(f"{said}{quoted}; {what_to_do}.", detail=detail)
     if status in _OF_THESE_TEXTS:
         return BatchRefused(f"{said}{quoted}")
     if status in _MOVED and headers.get("location"):
@@ -66,6 +69,13 @@ def refusal(
             "to that if you trust it with the texts and the key."
         )
     return EndpointRefused(f"{said}{quoted}; check embeddings.dense.remote.url and embeddings.dense.model.")
+
+
+def _busy_kind(status: int) -> type[EndpointBusy]:
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return EndpointThrottled
+    is_broken = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in _OVERLOADED
+    return EndpointFailed if is_broken else EndpointBusy
 
 
 def parsed_object(body: bytes) -> dict[str, Any]:

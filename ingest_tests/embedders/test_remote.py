@@ -22,16 +22,12 @@ from ingest_tests.embedders.vector_server import (
     VectorScript,
     embedder_of,
     options_for,
+    poisoned,
     right_answer,
     serving,
     vectors_of,
 )
 from ingest_tests.parsing.vision_server import Reply, refused
-
-
-def poisoned(reply: Reply, *bad: str) -> VectorScript:
-    """Requests with these texts are answered so."""
-    return lambda n, texts: reply if set(bad) & set(texts) else None
 
 
 def test_every_text_has_its_vector_in_order():

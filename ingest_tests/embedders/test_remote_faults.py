@@ -13,6 +13,7 @@ from ingest_assets.embedders.endpoint_errors import (
     EndpointRefused,
     EndpointTimeout,
     EndpointUnreachable,
+    VectorUnusable,
     WrongDimension,
 )
 from ingest_assets.model.errors import ItemError
@@ -99,7 +100,7 @@ def test_a_fault_that_stays_ends_after_the_attempts_allowed(reply: Reply, kind: 
         assert server.url in str(caught.value)
         assert "\n" not in str(caught.value)
         assert "index" not in caught.value.detail, "no text is to blame"
-        assert len(server.asked) == 3
+        assert server.inputs[3:] == ([] if reply.status in (429, 503) else [["text"]])
 
 
 def test_a_dead_endpoint_is_asked_once_by_each_who_comes_and_recovers_by_itself():
@@ -129,7 +130,7 @@ def test_a_server_that_hangs_is_a_time_out():
         with pytest.raises(EndpointTimeout, match=r"within 0\.1 s"):
             embedder.embed(["a"])
 
-        assert len(server.asked) == 2
+        assert server.inputs == [["a"], ["a"], ["text"]]
 
 
 def test_nobody_there_is_unreachable():
@@ -160,7 +161,6 @@ def test_nobody_there_is_unreachable():
         ),
         (refused(501), EndpointRefused, "status 501"),
         (refused(400), EndpointRefused, "also for a harmless text"),
-        (right_answer(TEXTS, dim=5), WrongDimension, "5 numbers, and embeddings.dense.dim is 8"),
         (
             Reply(b'{"error": {"code": "insufficient_quota"}}', 429),
             EndpointDenied,
@@ -177,6 +177,26 @@ def test_what_no_text_would_mend_is_asked_for_once(reply: Reply, kind: type[Item
                 embedder.embed(TEXTS)
             assert not caught.value.retryable
         assert len(server.asked) == (2 if reply.status == 400 else 1)
+
+
+def test_a_dim_that_the_model_does_not_give_is_told_once_with_both_numbers():
+    """A harmless text has the same length, and nobody else asks."""
+    with serving(lambda n, texts: right_answer(texts, dim=5)) as server, embedder_of(server) as embedder:
+        for _ in range(5):
+            with pytest.raises(WrongDimension, match=r"5 numbers, and embeddings\.dense\.dim is 8"):
+                embedder.embed(TEXTS)
+
+        assert [len(texts) for texts in server.inputs] == [len(TEXTS), 1]
+
+
+def test_a_first_vector_of_a_wrong_length_is_its_texts_trouble():
+    """One answer tells nothing of the dim, be it the first: a harmless text does."""
+    script: VectorScript = lambda n, texts: right_answer(texts, dim=1 if "bad" in texts else 8)  # noqa: E731
+    with serving(script) as server, embedder_of(server, batch_size=1) as embedder:
+        with pytest.raises(VectorUnusable, match="1 number"):
+            embedder.embed(["bad"])
+
+        assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
 
 
 def test_a_verdict_does_not_stand_for_ever():

@@ -26,6 +26,11 @@ def first(number: int, reply: Reply) -> VectorScript:
     return lambda n, texts: reply if n < number else None
 
 
+def poisoned(reply: Reply, *bad: str) -> VectorScript:
+    """Requests with these texts are answered so."""
+    return lambda n, texts: reply if set(bad) & set(texts) else None
+
+
 def vector_of(text: str, dim: int = DIM) -> np.ndarray:
     """What the endpoint makes of a text: always the same."""
     seed = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8])

@@ -8,7 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import EndpointBusy, EndpointDenied, TextRefused, VectorUnusable
+from ingest_assets.embedders.endpoint_errors import (
+    EndpointBusy,
+    EndpointDenied,
+    TextRefused,
+    TextUnanswered,
+    VectorUnusable,
+)
 from ingest_assets.embedders.registry import close_dense
 from ingest_assets.model.embedding import CacheOptions
 from ingest_assets.model.errors import ContractBroken, ItemError
@@ -49,7 +55,7 @@ def _rows(stage: DenseStage, home: Path, texts: Sequence[str], context: ItemCont
 def _stage(server: VectorServer, home: Path, **remote: Any) -> DenseStage:
     return DenseStage(
         options_for(server.url, retries=0, **remote),
-        CacheOptions(path=str(home / "cache" / "vectors.sqlite")),
+        CacheOptions(path=str(home / "cache")),
     )
 
 
@@ -108,11 +114,12 @@ def _spoiling(text: str, embedding: Any) -> VectorScript:
     ("script", "kind"),
     [
         (lambda n, texts: refused(400) if "bad" in texts else None, TextRefused),
+        (lambda n, texts: refused(500) if "bad" in texts else None, TextUnanswered),
         (_spoiling("bad", [float("nan")] * 8), VectorUnusable),
         (_spoiling("bad", [1.0]), VectorUnusable),
         (_spoiling("bad", [0.0] * 8), ContractBroken),
     ],
-    ids=["refused", "not finite", "too short", "zero"],
+    ids=["refused", "failed at", "not finite", "too short", "zero"],
 )
 def test_a_chunk_without_a_vector_is_named(script: VectorScript, kind: type[ItemError], tmp_path: Path):
     """In words and for programs, however it was found out."""
@@ -127,7 +134,7 @@ def test_a_chunk_without_a_vector_is_named(script: VectorScript, kind: type[Item
 @pytest.mark.parametrize(("status", "kind"), [(500, EndpointBusy), (401, EndpointDenied)])
 def test_no_chunk_is_named_where_none_is_at_fault(status: int, kind: type[ItemError], tmp_path: Path):
     """Who reads the message would look at a text that is fine."""
-    with serving(lambda n, texts: refused(status) if "bad" in texts else None) as server:
+    with serving(lambda n, texts: None if texts == ["good"] else refused(status)) as server:
         stage = _stage(server, tmp_path, batch_size=1)
         with pytest.raises(kind, match=r"^The endpoint") as caught:
             _rows(stage, tmp_path, ["good", "bad", "fine"], ItemContext())
