@@ -1,6 +1,8 @@
 """Keeping what is made of the whole corpus up to date: a job, and the sensor that requests it."""
 
 import time
+from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 import dagster as dg
@@ -18,6 +20,9 @@ _LEXICAL = GRAPH["lexical"].table.asset
 LEXICAL_STATS_JOB = "lexical_stats_only"
 # Statistics of an hour ago still rank well; of last week they may not.
 _LONGEST_WAIT_S = 3600.0
+# After the first run that failed, the second, and so on: a full disk is not emptied by asking twice a minute.
+_PAUSES_S = (60.0, 300.0, 900.0, 3600.0)
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
 def lexical_stats_job() -> Any:
@@ -31,7 +36,10 @@ def lexical_stats_job() -> Any:
 
 
 def corpus_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
-    """Requests the statistics when lexical tables have changed and no batch is on its way."""
+    """Requests the statistics when lexical tables have changed and no batch is on its way.
+
+    The cursor is of tables whose statistics have been seen: a run that is requested may yet fail.
+    """
 
     @dg.sensor(
         name="lexical_tables",
@@ -47,22 +55,51 @@ def corpus_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
             return dg.SensorResult(skip_reason="There is no lexical table yet.")
         if mark == context.cursor:
             return dg.SensorResult(skip_reason="No lexical table has changed since the statistics were made.")
-        running = _batches_running(context.instance)
-        if running and _age_seconds(here, time.time()) < _LONGEST_WAIT_S:
-            return dg.SensorResult(skip_reason=f"Lexical tables have changed; waiting for {running} runs.")
+        waits_for = _waits_for(context.instance, here, time.time())
+        if waits_for is not None:
+            return dg.SensorResult(
+                skip_reason=f"Lexical tables or their statistics have changed; {waits_for}."
+            )
         if are_current(here.layout, here.tables("lexical")):
             return dg.SensorResult(skip_reason="The statistics are of these tables already.", cursor=mark)
-        request = dg.RunRequest(run_key=mark, tags={"ingest/reason": "changed"})
-        return dg.SensorResult(run_requests=[request], cursor=mark)
+        request = dg.RunRequest(tags={"ingest/reason": "changed"})  # a key would forbid a second attempt
+        return dg.SensorResult(run_requests=[request])
 
     return lexical_tables
 
 
 def _files_mark(home: Home) -> str | None:
-    """Names, sizes and times: a look must not read the corpus."""
-    files = sorted(home.layout.asset_folder(_LEXICAL).glob("*.parquet"))
-    found = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return sha256_text(canonical_json(found)) if found else None
+    """Names, sizes and times, of the statistics too: a look must not read the corpus."""
+    tables = sorted(home.layout.asset_folder(_LEXICAL).glob("*.parquet"))
+    stats = [path for path in [stats_path(home.layout)] if path.is_file()]
+    found = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in [*tables, *stats]]
+    return sha256_text(canonical_json(found)) if tables else None
+
+
+def _waits_for(instance: dg.DagsterInstance, home: Home, now: float) -> str | None:
+    """Why the statistics are not asked for now, if there is a reason."""
+    at_it = instance.get_runs(filters=dg.RunsFilter(job_name=LEXICAL_STATS_JOB, statuses=UNFINISHED), limit=1)
+    if at_it:
+        return f"run {at_it[0].run_id} is to make the statistics"
+    running = _batches_running(instance)
+    if running and _age_seconds(home, now) < _LONGEST_WAIT_S:
+        return f"waiting for {running} runs"
+    failed, again_at = failed_runs(instance)
+    if now < again_at:
+        clock = datetime.fromtimestamp(again_at, UTC).strftime("%H:%M:%S UTC")
+        return f"run {failed[0]} of the statistics did not succeed, the next is asked for at {clock}"
+    return None
+
+
+def failed_runs(instance: dg.DagsterInstance) -> tuple[list[str], float]:
+    """The runs of the statistics since one succeeded, newest first, and until when to leave it at that."""
+    ended = dg.RunsFilter(job_name=LEXICAL_STATS_JOB, statuses=_ENDED)
+    records = instance.get_run_records(ended, limit=len(_PAUSES_S))
+    failed = list(takewhile(lambda record: not record.dagster_run.is_success, records))
+    if not failed:
+        return [], 0.0
+    ended_at = failed[0].end_time or failed[0].update_timestamp.timestamp()  # cancelled before it began
+    return [record.dagster_run.run_id for record in failed], ended_at + _PAUSES_S[len(failed) - 1]
 
 
 def _batches_running(instance: dg.DagsterInstance) -> int:
