@@ -17,7 +17,7 @@ _CLOCK_TOLERANCE_S = 60.0
 
 
 def settle_orphans(instance: dg.DagsterInstance) -> list[str]:
-    """Mark runs whose process is dead as failed, free their pool slots, and give their ids.
+    """Mark runs whose process is dead as failed, free the pool slots of all that ended, and give their ids.
 
     Runs in SQLite belong to this machine, so their processes can be seen. On another storage they may be
     anywhere, and it is for the run launcher there to know.
@@ -32,9 +32,18 @@ def settle_orphans(instance: dg.DagsterInstance) -> list[str]:
         if started is None or _is_alive(*started):
             continue
         instance.report_run_failed(run, "The run's process ended without a word (killed, or a power cut).")
-        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
         settled.append(run.run_id)
+    _free_slots_of_ended_runs(instance)
     return settled
+
+
+def _free_slots_of_ended_runs(instance: dg.DagsterInstance) -> None:
+    """Also of those that somebody settled, and was killed before this: the pool would be stuck for ever."""
+    storage = instance.event_log_storage
+    for run_id in storage.get_concurrency_run_ids():
+        run = instance.get_run_by_id(run_id)
+        if run is None or run.is_finished:
+            storage.free_concurrency_slots_for_run(run_id)
 
 
 def worker_name() -> str:

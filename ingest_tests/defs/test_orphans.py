@@ -70,6 +70,24 @@ def test_a_killed_run_is_marked_as_failed_and_its_pool_slot_is_free(home: Home, 
     assert instance.event_log_storage.get_concurrency_info("doctags").claimed_slots == []
 
 
+def test_a_slot_is_freed_also_where_who_settled_the_run_was_killed_at_it(
+    home: Home, instance: dg.DagsterInstance
+):
+    """The run is a failure by then, and nobody would look at it again."""
+    instance.event_log_storage.set_concurrency_slots("doctags", 1)
+    process = _start(instance)
+    process.kill()
+    process.wait()
+    (run,) = instance.get_runs()
+    instance.report_run_failed(run, "settled, and no further")
+    held = instance.event_log_storage.get_concurrency_info("doctags").claimed_slots
+
+    assert settle_orphans(instance) == []
+
+    assert len(held) == 1
+    assert instance.event_log_storage.get_concurrency_info("doctags").claimed_slots == []
+
+
 def test_a_run_that_waits_for_its_pool_is_settled_too(home: Home, instance: dg.DagsterInstance):
     """Of a backfill most runs wait; after a power cut they must not wait for ever."""
     instance.event_log_storage.set_concurrency_slots("doctags", 0)

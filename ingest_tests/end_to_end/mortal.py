@@ -7,6 +7,7 @@ The answer is the child's exit code, -9 when it died.
 """
 
 import contextlib
+import faulthandler
 import importlib
 import itertools
 import json
@@ -14,6 +15,8 @@ import os
 import signal
 import sys
 from typing import Any
+
+_LONGEST_S = 600.0
 
 
 def main() -> None:
@@ -43,6 +46,7 @@ def _say(word: str) -> None:
 
 
 def _live(run: Any, arguments: list[str], die_at: int) -> int:
+    faulthandler.dump_traceback_later(_LONGEST_S, exit=True)  # else one that waits for the dead never ends
     if die_at:
         _die_at_step(die_at)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
