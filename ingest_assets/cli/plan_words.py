@@ -40,7 +40,8 @@ def set_sentence(found: Mapping[str, Any]) -> str:
     old = found["serving_model"] or f"set {found['serving']}"
     count = found["documents_to_embed"]
     todo = f"{count} {'document' if count == 1 else 'documents'} to embed for {new}"
-    return f"{found['family']}: {todo}; {old} serves until all are done."
+    until = "serves until all are done" if found["serving_has_rows"] else "has no rows, and gives way at once"
+    return f"{found['family']}: {todo}; {old} {until}."
 
 
 def estimate_sentence(seconds: Mapping[str, float | None], unknown: Mapping[str, str]) -> str:

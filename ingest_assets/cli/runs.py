@@ -150,8 +150,8 @@ def _settle_sets(home: Home, stages: Sequence[str]) -> None:
 
 
 def _serving(home: Home, stages: Sequence[str]) -> dict[str, SetMark]:
-    """The set of each family that readers see now."""
-    found = {stage: home.family(stage).current() for stage in families(home, stages)}
+    """The set of each family that readers find rows of now."""
+    found = {stage: home.family(stage).served() for stage in families(home, stages)}
     return {stage: mark for stage, mark in found.items() if mark is not None}
 
 

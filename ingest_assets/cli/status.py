@@ -73,8 +73,8 @@ def status_object(home: Home) -> dict[str, Any]:
 
 
 def serving(home: Home) -> dict[str, dict[str, str]]:
-    """Of each family that has tables, which model and which set made those that readers see."""
-    found = {stage: home.family(stage).current() for stage in families(home)}
+    """Of each family that has rows, which model and which set made those that readers see."""
+    found = {stage: home.family(stage).served() for stage in families(home)}
     return {
         stage: {"name": mark.name, "model": mark.model, "set": mark.set}
         for stage, mark in found.items()

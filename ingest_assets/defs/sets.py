@@ -19,7 +19,10 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """A set that is made beside the one that serves: what it lacks, and the failures that hold it back."""
+    """A set that is made beside the one that serves: what it lacks, and the failures that hold it back.
+
+    One without a row serves nobody. Who takes its place `replaces_nothing`, and need not be whole for that.
+    """
 
     stage: str
     old: SetMark
@@ -28,10 +31,11 @@ class Building:
     missing: tuple[str, ...]
     holding: tuple[StageError, ...] = ()
     documents: int = 0
+    replaces_nothing: bool = False
 
-    def is_complete(self) -> bool:
-        """True when it can take the place of the one that serves."""
-        return not self.missing and not self.holding
+    def can_serve(self) -> bool:
+        """True when nothing is lost if it takes the place of the one that serves."""
+        return self.replaces_nothing or (not self.missing and not self.holding)
 
     def as_object(self) -> dict[str, Any]:
         """For programs."""
@@ -40,6 +44,7 @@ class Building:
             "summary": self.as_line(),
             "serving": self.old.set,
             "serving_model": self.old.model,
+            "serving_has_rows": not self.replaces_nothing,
             "building": self.new.set,
             "building_model": self.new.model,
             "batches": self.batches,
@@ -53,22 +58,31 @@ class Building:
     def as_line(self) -> str:
         """For people."""
         done = self.batches - len(self.missing)
-        line = f"{self.stage}: {self.old.name} serves until {self.new.name} is complete: "
-        line += f"{done} of {self.batches} batches done"
+        line = f"{self.stage}: {self._when()}: {done} of {self.batches} batches done"
         if self.missing:
             more = ", …" if len(self.missing) > _SHOWN else ""
             line += f", missing {', '.join(self.missing[:_SHOWN])}{more}"
-        if self.holding:
-            first = self.holding[0]
-            line += f"; held back by {len(self.holding)} failed, first {first.item_id} [{first.code}] "
-            line += f"{first.message.rstrip('.')} (`embeddings.switch_without` lets so many go)"
-        return line + "."
+        return f"{line}{self._failed()}."
+
+    def _when(self) -> str:
+        if self.replaces_nothing:
+            return f"{self.old.name} has no rows, so {self.new.name} serves as soon as no other run writes"
+        return f"{self.old.name} serves until {self.new.name} is complete"
+
+    def _failed(self) -> str:
+        if not self.holding:
+            return ""
+        first = self.holding[0]
+        said = f"{len(self.holding)} failed, first {first.item_id} [{first.code}] {first.message.rstrip('.')}"
+        if self.replaces_nothing:
+            return f"; {said}"
+        return f"; held back by {said} (`embeddings.switch_without` lets so many go)"
 
 
 def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building | None:
     """What a family's new set lacks; None when the set of the settings serves.
 
-    Unless it looks closely, it is content to find a batch without a table.
+    Unless it looks closely, it is content to find a batch without a table, or none to be lost.
     """
     family, mark = home.family(stage), home.set_mark(stage)
     current = family.current()
@@ -77,8 +91,10 @@ def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building 
     batches = [batch for batch in home.ledger.batches() if _is_needed(home, stage, batch)]
     asset = home.asset(stage)
     without = [batch for batch in batches if not home.layout.table(asset, batch).is_file()]
-    found = Building(stage, current, mark, len(batches), tuple(without))
-    return found if without and not looks_closely else _looked_at(home, found, batches)
+    is_empty = not family.has_rows()
+    found = Building(stage, current, mark, len(batches), tuple(without), replaces_nothing=is_empty)
+    is_clear = is_empty or bool(without)
+    return found if is_clear and not looks_closely else _looked_at(home, found, batches)
 
 
 def buildings(home: Home) -> list[Building]:
@@ -92,17 +108,18 @@ def families(home: Home, among: Iterable[str] = tuple(GRAPH)) -> list[str]:
 
 
 def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | None:
-    """Let the new set serve if it is whole and nobody writes; what is still being made is given, and said."""
+    """Let the new set serve if nothing is lost by that and nobody writes; one that still waits is given, and
+    said."""
     family = home.family(stage)
     recover(home, stage)
     found = building(home, stage, looks_closely=False)
     if found is None:
         return None
     lock = FileLock(home.layout.family_lock(family.asset))
-    if found.is_complete() and lock.try_acquire():
+    if found.can_serve() and lock.try_acquire():
         try:
-            again = building(home, stage)
-            if again is not None and again.is_complete():
+            again = building(home, stage, looks_closely=not found.replaces_nothing)
+            if again is not None and again.can_serve():
                 family.cut_over(again.new)
                 say(f"{stage}: {again.new.name} serves from now on; {_what_became(family, again.old)}.")
             found = building(home, stage, looks_closely=False)
@@ -111,6 +128,17 @@ def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | N
     if found is not None:
         say(found.as_line())
     return found
+
+
+def take_empty_place(home: Home, stage: str, say: Callable[[str], None]) -> None:
+    """Before a set is made: let it serve from its first row on where another one has the place, but no row.
+
+    While another run writes it is made beside, and takes the place afterwards.
+    """
+    family = home.family(stage)
+    current = family.current()
+    if current is not None and current.set != home.set_mark(stage).set and not family.has_rows():
+        cut_over(home, stage, say)
 
 
 def recover(home: Home, stage: str) -> None:

@@ -46,8 +46,19 @@ class Family:
     asset: str
 
     def current(self) -> SetMark | None:
-        """The set that serves; None when there is no table at all."""
+        """The set that has the serving place, be it without rows; None when there is no mark and no table."""
         return read_mark(self.layout.set_mark(self.asset)) or _mark_of_tables(self._folder())
+
+    def has_rows(self) -> bool:
+        """True when readers of the serving place may find something.
+
+        A table that cannot be understood counts as one with rows: nobody knows what its loss would cost.
+        """
+        return any(_may_have_rows(path) for path in _tables(self._folder()))
+
+    def served(self) -> SetMark | None:
+        """The set that readers find rows of."""
+        return self.current() if self.has_rows() else None
 
     def place(self, set_id: str) -> str:
         """The asset whose tables hold this set: the family's own when it serves, or when none does."""
@@ -77,7 +88,7 @@ class Family:
             lock.release()
 
     def cut_over(self, mark: SetMark) -> None:
-        """Let a set that is whole serve, and keep the one before it, alone of all others."""
+        """Let a set serve, be it not begun yet, and keep the one before it, alone of all others."""
         old = self.current() or SetMark(UNKNOWN)
         _write(self.layout.set_mark(f"{self.asset}@{mark.set}"), replace(mark, previous=old.set))
         shutil.rmtree(self._folder(old.set), ignore_errors=True)  # it serves: nothing there is of use
@@ -158,6 +169,13 @@ def _mark_of_tables(folder: Path) -> SetMark | None:
         if found is not None and found.set == UNKNOWN:
             return found
     return found
+
+
+def _may_have_rows(path: Path) -> bool:
+    try:
+        return bool(pq.read_metadata(path).num_rows)
+    except (pa.ArrowInvalid, OSError):
+        return True
 
 
 def _tables(folder: Path) -> Iterator[Path]:

@@ -1,27 +1,19 @@
 """Sets of a family: one serves whole at any moment, whatever happens while they change places."""
 
-import itertools
-import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from ingest_assets.storage import sets
 from ingest_assets.storage.exchange import exchange
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.sets import UNKNOWN, Family, SetMark, set_of
+from ingest_assets.storage.sets import UNKNOWN, Family, SetMark
 from ingest_assets.storage.tables import commit
 from ingest_tests.storage.conftest import Child
-from ingest_tests.storage.rows import SPEC, commit_of, mark, rows_of
-
-ASSET = SPEC.asset
-SETS, BATCHES = ("one", "two", "three"), ("b1", "b2", "b3")
+from ingest_tests.storage.rows import commit_of, failure, mark
+from ingest_tests.storage.set_tables import ASSET, BATCHES, fill, seen, write
 
 # Every fork dies at another step; what it leaves is put right by the parent, as the next run does.
 DIES_AT_EVERY_STEP = """
@@ -64,31 +56,6 @@ for number in itertools.count(1):
     if ended != -9:
         break
 """
-
-
-@pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where examples make their homes."""
-    return tmp_path_factory.mktemp("homes")
-
-
-def write(layout: Layout, asset: str, batch: str, set_id: str) -> None:
-    """A table that says which set it is of."""
-    spec = replace(SPEC, asset=asset)
-    Parts(layout, spec, batch).write("docs:a", mark(1, 2), rows_of("docs:a", 1, 2))
-    commit(layout, replace(commit_of({"docs:a": mark(1, 2)}), spec=spec, batch=batch, extra={"set": set_id}))
-
-
-def fill(family: Family, set_id: str, *batches: str) -> None:
-    """What runs with these settings do."""
-    for batch in batches:
-        write(family.layout, family.claim(SetMark(set_id)), batch, set_id)
-
-
-def seen(family: Family, asset: str = ASSET) -> dict[str, str]:
-    """What a reader finds: batches and the sets they are of."""
-    paths = family.layout.asset_folder(asset).glob("*.parquet")
-    return {path.stem: found.set for path in paths if (found := set_of(path)) is not None}
 
 
 def test_the_first_set_serves_at_once_and_the_next_one_waits_beside(layout: Layout) -> None:
@@ -157,6 +124,23 @@ def test_of_two_that_begin_at_once_only_one_has_the_place(layout: Layout) -> Non
     assert places == [ASSET, f"{ASSET}@two", ASSET]
 
 
+def test_a_family_has_rows_when_a_reader_may_find_some(layout: Layout) -> None:
+    """A mark promises none, nor does a table of failures; what cannot be read may hold anything."""
+    family = Family(layout, ASSET)
+    family.claim(SetMark("one"))
+    marked = family.has_rows(), family.served()
+    lost = {"docs:a": failure("docs:a", mark(1, 2))}
+    commit(layout, replace(commit_of({"docs:a": mark(1, 2)}, lost), batch="b1", extra={"set": "one"}))
+    failed = family.has_rows(), family.served()
+    layout.table(ASSET, "b2").write_bytes(b"damaged")
+
+    assert marked == failed == (False, None)
+    assert family.has_rows()
+    layout.table(ASSET, "b2").unlink()
+    fill(family, "one", "b2")
+    assert (family.has_rows(), family.served()) == (True, SetMark("one"))
+
+
 def test_folders_change_places_in_one_step(tmp_path: Path) -> None:
     """Both names are there at any moment; a missing one is an error, not a reason to go another way."""
     for name in ("one", "two"):
@@ -200,6 +184,28 @@ def test_killed_at_any_step_a_whole_set_serves_and_the_next_run_goes_on(
     assert ends == sorted(ends, key=[old, new].index)
 
 
+@pytest.mark.parametrize("way", ["exchange", "two renames"])
+def test_killed_while_a_set_that_is_not_begun_takes_an_empty_place_it_has_it_in_the_end(
+    tmp_path: Path, child: Child, way: str
+) -> None:
+    """There is no table in either folder, and a mark in each at most."""
+    template, there = tmp_path / "template", tmp_path / "there"
+    Family(Layout(template), ASSET).claim(SetMark("one"))
+    process = child(DIES_AT_EVERY_STEP, template, there, ASSET, way)
+    ends = []
+
+    for _ in _deaths(process):
+        family = Family(Layout(there), ASSET)
+        family.recover()
+        ends.append(family.current())
+        assert ends[-1] in (SetMark("one"), SetMark("two", previous="one"))
+        family.cut_over(SetMark("two")) if family.place("two") != ASSET else None
+        fill(family, "two", "b1")
+        assert (seen(family), family.beside(), family.is_torn()) == ({"b1": "two"}, ["one"], False)
+
+    assert len(ends) > 5
+
+
 def _deaths(process: subprocess.Popen[str]) -> Iterator[None]:
     assert process.stdout is not None
     assert process.stdin is not None
@@ -208,97 +214,3 @@ def _deaths(process: subprocess.Popen[str]) -> Iterator[None]:
         process.stdin.write("\n")
         process.stdin.flush()
     assert said == "ended 0"
-
-
-class Killed(BaseException):
-    """The end of a process, for one that must go on."""
-
-
-@dataclass
-class World:
-    """A family, and what each set must hold."""
-
-    family: Family
-    holds: dict[str, set[str]] = field(default_factory=lambda: {each: set() for each in SETS})
-    serving: str = ""
-
-    def write(self, set_id: str, batch: str) -> None:
-        fill(self.family, set_id, batch)
-        self.holds[set_id].add(batch)
-        self.serving = self.serving or set_id
-
-    def cut_over(self, set_id: str, die_at: int) -> None:
-        """As a run does when the set holds all that the serving one does; it may die on the way."""
-        if self.serving in ("", set_id) or not self.holds[set_id] >= self.holds[self.serving]:
-            return
-        old = self.serving
-        try:
-            with dying(die_at):
-                self.family.cut_over(SetMark(set_id))
-        except Killed:
-            self.family.recover()
-        current = self.family.current()
-        assert current is not None
-        assert current.set in (old, set_id)
-        self.serving = current.set
-        for each in SETS:
-            if each != self.serving and each not in self.family.beside():
-                self.holds[each] = set()
-        assert old == self.serving or self.holds[old], "the set before is kept"
-
-    def check(self) -> None:
-        assert seen(self.family) == dict.fromkeys(self.holds.get(self.serving, ()), self.serving)
-        for each in self.family.beside():
-            assert seen(self.family, f"{ASSET}@{each}") == dict.fromkeys(self.holds[each], each)
-        assert not self.family.is_torn()
-
-
-class dying:  # noqa: N801 - reads as a sentence
-    """Ends what is inside at its Nth durable step, before it for odd numbers and after it for even ones."""
-
-    def __init__(self, die_at: int) -> None:
-        self._patch, self._die_at, self._steps = pytest.MonkeyPatch(), die_at, itertools.count(1)
-
-    def __enter__(self) -> None:
-        for where, name in ((sets, "_rename"), (sets, "_write"), (sets, "exchange"), (shutil, "rmtree")):
-            self._patch.setattr(where, name, self._mortal(getattr(where, name)))
-
-    def __exit__(self, *_: object) -> None:
-        self._patch.undo()
-
-    def _mortal(self, step):
-        def taken(*arguments, **options):
-            number = next(self._steps)
-            if number == self._die_at and number % 2:
-                raise Killed
-            answer = step(*arguments, **options)
-            if number == self._die_at:
-                raise Killed
-            return answer
-
-        return taken
-
-
-events = st.tuples(
-    st.sampled_from(["write", "write", "write", "cut over"]),
-    st.sampled_from(SETS),
-    st.sampled_from(BATCHES),
-    st.integers(0, 8),
-)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(events, min_size=3, max_size=16))
-def test_whatever_happens_the_family_is_one_whole_set(
-    homes: Path, history: list[tuple[str, str, str, int]]
-) -> None:
-    """Runs with any settings in any order, cut-overs that are killed anywhere, and switching back."""
-    shutil.rmtree(homes)
-    world = World(Family(Layout(homes / "home"), ASSET))
-
-    for what, set_id, batch, number in history:
-        if what == "write":
-            world.write(set_id, batch)
-        else:
-            world.cut_over(set_id, number)
-        world.check()

@@ -1,0 +1,159 @@
+"""A set that never got a row serves nobody: whoever comes next takes its place, whole or not."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from ingest_assets.cli.plan_words import set_sentence
+from ingest_assets.cli.planning import plan_object
+from ingest_assets.cli.status import status_object
+from ingest_assets.defs.build import build_definitions
+from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.home import open_home
+from ingest_assets.defs.instance import open_instance
+from ingest_assets.defs.jobs import INGEST_ALL
+from ingest_assets.defs.partitions import batches
+from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.defs.sets import building, cut_over, take_empty_place
+from ingest_assets.model.errors import ContractBroken
+from ingest_assets.stages.lexical import LexicalStage
+from ingest_assets.storage.locks import FileLock
+from ingest_tests.defs.sets.world import World
+
+FAMILY = "embeddings/lexical"
+
+
+@dataclass
+class Faults:
+    """For whom the stage fails; a name that is part of all ids fails all."""
+
+    names: list[str] = field(default_factory=list)
+    meanwhile: Callable[[], object] = lambda: None
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
+    """None yet."""
+    made, faults = LexicalStage.rows, Faults()
+
+    def rows(self, item, context):
+        faults.meanwhile()
+        if any(name in item.item_id for name in faults.names):
+            raise ContractBroken("a fault")
+        return made(self, item, context)
+
+    monkeypatch.setattr(LexicalStage, "rows", rows)
+    return faults
+
+
+@pytest.fixture
+def empty(world: World, faults: Faults) -> World:
+    """The first set's documents have failed, all of them."""
+    shutil.rmtree(world.root / "home" / "data" / "embeddings")
+    faults.names = ["notes"]
+    world.run(1)
+    faults.names = []
+    assert len(world.served()) == 2
+    assert world.documents() == set()
+    return world
+
+
+def test_the_next_set_serves_at_once_although_a_document_failed(empty: World, faults: Faults):
+    """One of ten thousand must not keep all others from being found where nothing was found before."""
+    faults.names = ["varroa"]
+
+    empty.run(4)
+
+    assert building(empty.home(4), "lexical") is None
+    assert empty.documents() == {"notes:swarm.md", "notes:feeding.md"}
+
+
+def test_the_next_set_serves_from_its_first_batch_on(empty: World, faults: Faults):
+    """Also in a run of the servers, with no command around it: it writes straight to the serving place."""
+    first, home, places = empty.batches[0], empty.home(4), []
+    faults.meanwhile = lambda: places.append(home.asset("lexical"))
+    job = build_definitions().resolve_job_def(INGEST_ALL)
+    with open_instance(home.layout) as instance:
+        instance.add_dynamic_partitions(batches.name or "", [first])
+        selection = [GRAPH["lexical"].asset_key]
+
+        job.execute_in_process(instance=instance, partition_key=first, asset_selection=selection)
+
+    assert set(places) == {FAMILY}
+    assert list(empty.served()) == [first]
+    assert empty.documents()
+
+
+def test_a_first_run_that_was_stopped_before_any_table_blocks_nobody(world: World):
+    """It has left its mark."""
+    shutil.rmtree(world.root / "home" / "data" / "embeddings")
+    home = world.home(1)
+    home.family("lexical").claim(home.set_mark("lexical"))
+
+    world.run(4, world.batches[0])
+
+    assert list(world.served()) == [world.batches[0]]
+
+
+def test_a_set_that_has_waited_beside_an_empty_one_is_let_in(empty: World):
+    """Of homes that are in this state already, and of those whose other run wrote until now."""
+    home = empty.home(4)
+    other = FileLock(home.layout.family_lock(FAMILY), shared=True)
+    other.acquire()
+    empty.run(4, empty.batches[0])
+    beside, said = empty.documents(), status_object(open_home(home.layout.home, only_looks=True))
+    other.release()
+
+    cut_over(home, "lexical", lambda _line: None)
+
+    assert beside == set()
+    assert said["serving"] == {}
+    assert "has no rows, so set" in said["sets"][0]["summary"]
+    assert "1 of 2 batches done, missing " + empty.batches[1] in said["sets"][0]["summary"]
+    assert list(empty.served()) == [empty.batches[0]]
+    assert empty.documents()
+
+
+def test_of_two_that_want_an_empty_place_the_second_leaves_it_to_the_one_that_writes(
+    empty: World, faults: Faults
+):
+    """Servers with other settings: tables of two sets never stand in one folder."""
+    four = empty.home(4)
+    five = empty.home(5)
+    said: list[str] = []
+    faults.meanwhile = lambda: take_empty_place(five, "lexical", said.append)
+
+    empty.run(4)
+
+    assert "has no rows, so" in said[0]
+    current = four.family("lexical").served()
+    assert current is not None
+    assert current.set == four.set_mark("lexical").set
+    assert five.asset("lexical") == f"{FAMILY}@{five.set_mark('lexical').set}"
+    empty.run(5, empty.batches[0])
+    assert four.family("lexical").served() == current
+
+
+def test_a_plan_says_that_nothing_is_served_meanwhile(empty: World):
+    """And not that a set without a row serves on."""
+    empty.home(4)
+
+    found = plan_object(open_home(empty.root / "home", only_looks=True), None, ["lexical"], StageRunConfig())
+
+    assert "has no rows, and gives way at once" in set_sentence(found["sets"][0])
+    assert found["sets"][0]["documents_to_embed"] == 3
+
+
+def test_a_set_with_a_row_is_not_given_up_for_half_of_another(empty: World, faults: Faults):
+    """One document that can be found is something to lose."""
+    faults.names = ["swarm", "feeding"]
+    empty.run(4)
+    old = empty.served()
+    faults.names = ["varroa"]
+
+    empty.run(5)
+
+    assert empty.documents() == {"notes:varroa.html"}
+    assert empty.served() == old
