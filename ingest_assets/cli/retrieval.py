@@ -14,6 +14,7 @@ from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.report_files import require_place, write_report
 from ingest_assets.cli.retrieval_report import print_report, report_object
 from ingest_assets.defs.home import open_home
+from ingest_assets.defs.sets import families
 from ingest_assets.evaluation.found import DOCUMENT_FIGURES, PASSAGE_FIGURES
 from ingest_assets.evaluation.gates import Gate, read_gate
 from ingest_assets.evaluation.labelled.cranfield import read_cranfield
@@ -67,6 +68,7 @@ def retrieval(
     with alone(settled.layout):
         done = ingest_set(settled, layout, chosen, progress_mode(as_json))
         _require_chunks(done)
+        _require_rows(done)
         report = report_object(done, chosen, gates)
         if not keep:
             shutil.rmtree(layout.home)
@@ -105,6 +107,17 @@ def _require_chunks(done: Ingested) -> None:
         reasons = [*done.broken.values(), *done.failed.values(), *done.rejected.values()]
         why = reasons[0] if reasons else "there is none."
         raise IngestError(f"{done.home.layout.home}: no document of the set can be searched: {why}")
+
+
+def _require_rows(done: Ingested) -> None:
+    """A family of which nothing could be made is no worse than others: it was not tried."""
+    for family in families(done.home):
+        table = done.home.tables(family, in_the_making=True)
+        if not any(record.rows for record in table.records.values()):
+            failed = [failure.error.message for failure in table.failures.values()]
+            why = next(iter([*failed, *done.broken.values()]), "no document has any.")
+            name = done.home.set_mark(family).name
+            raise IngestError(f"{done.home.layout.home}: {family} has no rows of {name} to search: {why}")
 
 
 def _warn(done: Ingested, report: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from ingest_assets.storage.footer import read_footer
 def report_object(done: Ingested, chosen: LabelledSet, gates: Sequence[Gate]) -> dict[str, Any]:
     """Search for every query of the set and measure what is found."""
     asked = {query: chosen.queries[query] for query in chosen.relevant}
-    chunks = chunk_rankings(done.home, asked)
+    chunks = chunk_rankings(done.home, asked, done.document_of)
     measured: dict[str, Any]
     if chosen.spans:
         measured = _passages_measured(with_fused(chunks), done, chosen)
@@ -70,7 +70,7 @@ def _models(home: Home) -> dict[str, dict[str, str]]:
     """What the tables themselves say made them."""
     models: dict[str, dict[str, str]] = {}
     for stage in (name for name in ("dense", "sparse", "lexical") if name in home.graph):
-        footer = read_footer(home.tables(stage).paths[0])
+        footer = read_footer(home.tables(stage, in_the_making=True).paths[0])
         models[stage] = dict(footer.extra) if footer else {}
     return models
 

@@ -1,6 +1,10 @@
-"""Searching the tables of a home, as its users would: by meaning, by words, and by both."""
+"""Searching the tables of a home, as its users would: by meaning, by words, and by both.
 
-from collections.abc import Mapping, Sequence
+The tables are those of the sets that the settings ask for, be they in the making: queries are embedded as the
+settings say, and can be compared with no other vectors.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +17,23 @@ from ingest_assets.embedders.sparse import open_sparse
 from ingest_assets.evaluation.ranking import best_first, fused
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import IngestError, ItemError
+from ingest_assets.stages.lexical_stats import stats_of
 
 DEPTH = 1000  # of a ranking: what stands deeper is not looked at, nor fused
 Rankings = dict[str, list[str]]  # by query
 
 
-def chunk_rankings(home: Home, queries: Mapping[str, str]) -> dict[str, Rankings]:
-    """For each family the chunks that its search finds, best first, for each query."""
+def chunk_rankings(home: Home, queries: Mapping[str, str], chunks: Collection[str]) -> dict[str, Rankings]:
+    """For each family which of these chunks its search finds, best first, for each query.
+
+    Where a batch was not completed its tables may name chunks from before it was cut anew.
+    """
     sparse = {"sparse": _by_entries(home, queries)} if "sparse" in home.graph else {}
-    return {"dense": _by_meaning(home, queries), **sparse, "lexical": _by_words(home, queries)}
+    families = {"dense": _by_meaning(home, queries), **sparse, "lexical": _by_words(home, queries)}
+    return {
+        family: {query: [each for each in ranking if each in chunks] for query, ranking in found.items()}
+        for family, found in families.items()
+    }
 
 
 def document_rankings(chunks: Mapping[str, Rankings], document_of: Mapping[str, str]) -> dict[str, Rankings]:
@@ -85,11 +97,12 @@ def _by_entries(home: Home, queries: Mapping[str, str]) -> Rankings:
 
 def _by_words(home: Home, queries: Mapping[str, str]) -> Rankings:
     """The chunks that share a term with the query, by BM25."""
-    index = LexicalIndex.open(home.layout.data)
+    tables = home.tables("lexical", in_the_making=True)
+    index = LexicalIndex.of(tables.paths, stats_of(home.layout, tables))
     most = max(len(index), 1)
     return {query: [chunk for chunk, _ in index.search(text, most)] for query, text in queries.items()}
 
 
 def _rows(home: Home, stage: str, columns: Sequence[str]) -> pa.Table:
-    paths = home.tables(stage).paths
+    paths = home.tables(stage, in_the_making=True).paths
     return pa.concat_tables([pq.ParquetFile(path).read(columns=list(columns)) for path in paths])

@@ -23,10 +23,11 @@ def with_folders_found(settings: Settings, layout: Layout) -> Settings:
 
 def _embeddings(given: EmbeddingOptions, layout: Layout) -> EmbeddingOptions:
     sparse = {"model": _folder_or_name(given.sparse.model, layout.home)}
+    cache = {"path": _folder(given.cache.path or str(layout.cache), layout.home)}
     found = {
         "dense": _dense(given.dense, layout.home),
         "sparse": given.sparse.model_copy(update=sparse),
-        "cache": given.cache.model_copy(update={"path": str(layout.vector_cache(given.cache.path))}),
+        "cache": given.cache.model_copy(update=cache),
     }
     return given.model_copy(update=found)
 

@@ -68,8 +68,15 @@ class LexicalIndex:
         stats = Path(data, "lexical_stats", "corpus.parquet")
         if not tables or not stats.is_file():
             raise ConfigError(f"{data}: there is no lexical table or no lexical_stats; run `ingest embed`.")
+        return cls.of(tables, read_stats(stats), k1=k1, b=b)
+
+    @classmethod
+    def of(
+        cls, tables: Sequence[Path], stats: CorpusStats, *, k1: float = 1.2, b: float = 0.75
+    ) -> "LexicalIndex":
+        """The index of these tables, of one or more, all made with the same settings."""
         rows = pa.concat_tables([pq.ParquetFile(path).read(columns=_NEEDED) for path in tables])
-        return cls(rows, read_stats(stats), _options_of(tables), k1=k1, b=b)
+        return cls(rows, stats, _options_of(tables), k1=k1, b=b)
 
     def __len__(self) -> int:
         return len(self._chunk_ids)

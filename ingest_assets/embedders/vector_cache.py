@@ -22,6 +22,8 @@ _BYTES_AT_ONCE = 8 * 1024 * 1024
 _opening = threading.Lock()
 
 T = TypeVar("T")
+CACHE_FILE = "vectors.sqlite"
+
 Row = tuple[bytes, bytes]
 
 

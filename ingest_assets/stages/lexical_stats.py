@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from ingest_assets.embedders.bm25 import CorpusStats, read_stats
 from ingest_assets.model.errors import IngestError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.schemas import LEXICAL_STATS
@@ -21,6 +22,7 @@ from ingest_assets.storage.tables import Committed, Table
 VERSION = "1"
 CORPUS = "corpus"
 _TRIES = 5
+_FREQUENCIES = ("term", "document_frequency")
 
 
 class TablesKeepChanging(IngestError):
@@ -45,6 +47,15 @@ def are_current(layout: Layout, lexical: Table) -> bool:
     """True when the statistics are those of exactly these tables."""
     footer = read_footer(stats_path(layout))
     return footer is not None and footer.config_hash == tables_mark(lexical)
+
+
+def stats_of(layout: Layout, lexical: Table) -> CorpusStats:
+    """The statistics of exactly these tables: those stored, or counted now where they are of others."""
+    if are_current(layout, lexical):
+        return read_stats(stats_path(layout))
+    terms, numbers = _counted(lexical)
+    frequencies = dict(zip(*(terms[name].to_pylist() for name in _FREQUENCIES), strict=True))
+    return CorpusStats(int(numbers["chunks"]), float(numbers["average_length"]), frequencies)
 
 
 def refresh_stats(layout: Layout, lexical: Table) -> Committed:

@@ -31,9 +31,10 @@ class Layout:
     def ledger(self) -> Path:
         return self.state / "ledger.sqlite"
 
-    def vector_cache(self, folder: str = "") -> Path:
-        """Vectors by model and text; `folder` is relative to the home, empty for the usual place."""
-        return (self.home / folder if folder else self.state / "cache") / "vectors.sqlite"
+    @property
+    def cache(self) -> Path:
+        """What need not be computed again, and may be lost."""
+        return self.state / "cache"
 
     @property
     def settings_file(self) -> Path:

@@ -74,6 +74,7 @@ def test_an_address_with_a_password_is_refused_without_telling_it(ingest: Comman
     assert "geheim" not in done.stderr
 
 
+@pytest.mark.slow
 def test_status_and_doctor_name_the_engine(ingest: Command, folder: Path):
     """And why it is that one."""
     environ = {"DOCLING_ARTIFACTS_PATH": str(write_hollow_models(folder.parent / "models"))}

@@ -85,6 +85,7 @@ def test_a_list_is_there_also_when_the_settings_ask_too_much(ingest: Command, aw
     assert "`ingest models pull`" in listed["engine"]["why"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("into", ["folder", "cache"])
 def test_pull_fetches_what_docling_loads_and_nothing_else(
     into: str, ingest: Command, hub: Hub, away: dict[str, str]

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from ingest_assets.defs.folders import with_folders_found
 from ingest_assets.defs.home import open_home
 from ingest_assets.model.errors import ConfigError
+from ingest_assets.storage.layout import Layout
 from ingest_tests.embedders.tiny_models import make_model
 
 
@@ -22,6 +24,19 @@ def test_a_relative_model_starts_at_the_home(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
 
     assert open_home(home).stages["dense"].footer()["model_id"].startswith("tiny@")
+
+
+@pytest.mark.parametrize("cache", ["", "vectors", "/somewhere/else"])
+def test_another_home_finds_what_this_one_finds(cache: str, tmp_path: Path) -> None:
+    """An evaluation has a home of its own, and shares the models and the cache of vectors."""
+    settings = f'[embeddings]\ncache = {{path = "{cache}"}}\n[embeddings.dense]\nmodel = "models/tiny"\n'
+    home = open_home(_home(tmp_path / "home", settings))
+    make_model(home.layout.home / "models" / "tiny")
+
+    elsewhere = with_folders_found(home.settings_elsewhere(), Layout(tmp_path / "evaluation"))
+
+    assert elsewhere.embeddings == home.settings_found.embeddings
+    assert elsewhere.embeddings.cache.path == str(home.layout.home / (cache or "state/cache"))
 
 
 @pytest.mark.parametrize("setting", ["embeddings.dense.model", "embeddings.sparse.model", "chunks.tokenizer"])

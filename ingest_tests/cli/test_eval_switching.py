@@ -1,0 +1,166 @@
+"""`ingest eval retrieval` after a change of settings: it judges what they ask for, not what served before."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ingest_assets.cli.searching import chunk_rankings
+from ingest_assets.defs.home import open_home
+from ingest_assets.embedders.registry import close_dense
+from ingest_assets.model.errors import ContractBroken
+from ingest_assets.stages.lexical import LexicalStage
+from ingest_tests.conftest import Command, write_notes
+from ingest_tests.embedders.vector_server import answer_of, serving
+from ingest_tests.parsing.vision_server import Reply, refused
+
+SETTINGS = """
+[execution]
+run_on = "inline"
+[chunks]
+max_tokens = {tokens}
+[embeddings.lexical]
+min_term_chars = {chars}
+[embeddings.dense]
+provider = "openai"
+model = "{model}"
+dim = {dim}
+[embeddings.dense.remote]
+url = "{url}"
+retries = 0
+"""
+TOPICS = ("swarm", "oxalic", "sugar")
+QUERIES = {"swarm": "When does a swarm leave?", "oxalic": "Who takes oxalic acid?", "sugar": "Sugar syrup?"}
+ANSWERS = {"swarm": "swarm.md", "oxalic": "varroa.html", "sugar": "feeding.md"}
+
+
+@dataclass
+class Model:
+    """An endpoint's model: each topic has a direction of its own, which `turn` decides."""
+
+    dim: int = 8
+    turn: int = 0
+    refuses: Callable[[str], bool] = lambda _text: False
+
+    def answer(self, texts: list[str]) -> Reply:
+        if any(self.refuses(text) for text in texts):
+            return refused(400)
+        return answer_of(
+            [
+                {"object": "embedding", "index": at, "embedding": self._vector(text).tolist()}
+                for at, text in enumerate(texts)
+            ]
+        )
+
+    def _vector(self, text: str) -> np.ndarray:
+        found = [topic in text.lower() for topic in TOPICS]
+        places = np.eye(self.dim)[[*np.roll(range(3), self.turn), 3]]
+        return places[found.index(True) if any(found) else 3]
+
+
+@dataclass
+class World:
+    """A labelled set, and a home whose vectors come from `model`."""
+
+    ingest: Command
+    folder: Path
+    url: str
+    model: Model
+
+    def evaluate(self, name: str, tokens: int, chars: int, check: int) -> dict:
+        """The report with these settings."""
+        self.settle(name, tokens, chars)
+        return self.ingest.json("eval", "retrieval", *self.options, check=check)
+
+    def settle(self, name: str, tokens: int = 256, chars: int = 1) -> None:
+        close_dense()
+        settings = SETTINGS.format(tokens=tokens, chars=chars, model=name, dim=self.model.dim, url=self.url)
+        (self.ingest.home / "ingest.toml").write_text(settings)
+
+    @property
+    def options(self) -> tuple[object, ...]:
+        return "--set", "files", "--path", self.folder
+
+
+@pytest.fixture
+def world(ingest: Command, tmp_path: Path) -> Iterator[World]:
+    """Three notes, each the answer to a query."""
+    folder, model = tmp_path / "labelled", Model()
+    write_notes(folder / "documents")
+    lines = [f'{{"id": "{query}", "text": "{text}"}}\n' for query, text in QUERIES.items()]
+    (folder / "queries.jsonl").write_text("".join(lines))
+    (folder / "qrels.tsv").write_text("".join(f"{query}\t{name}\t1\n" for query, name in ANSWERS.items()))
+    with serving(lambda n, texts: world.model.answer(texts)) as server:
+        world = World(ingest, folder, server.url, model)
+        yield world
+        close_dense()
+
+
+@pytest.mark.parametrize("dim", [8, 4], ids=["as long", "shorter"])
+def test_a_new_model_is_judged_by_its_own_vectors_although_a_document_keeps_it_from_serving(
+    world: World, dim: int
+):
+    """Its queries mean nothing beside the old model's vectors, and documents are cut anew for it, too."""
+    first = world.evaluate("old", tokens=256, chars=1, check=0)
+    world.model = Model(dim, turn=1, refuses=lambda text: "December" in text)
+
+    second = world.evaluate("new", tokens=16, chars=1, check=1)
+
+    assert first["rankings"]["dense"]["mrr"] == 1.0
+    assert second["models"]["dense"]["model_id"].startswith("new@")
+    assert second["counts"]["failed"] == 1
+    assert second["rankings"]["dense"]["mrr"] == pytest.approx(2 / 3, abs=1e-3)
+    assert second["rankings"]["lexical"]["mrr"] == 1.0
+    assert list((Path(second["home"]) / "data" / "embeddings").glob("dense@*"))
+
+
+def test_other_terms_are_judged_by_their_own_tables_and_statistics(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """The statistics that are stored are those of the terms that serve."""
+    world.evaluate("old", tokens=256, chars=1, check=0)
+    made = LexicalStage.rows
+
+    def rows(self, item, context):
+        if "feeding" in item.item_id:
+            raise ContractBroken("a fault")
+        return made(self, item, context)
+
+    monkeypatch.setattr(LexicalStage, "rows", rows)
+
+    second = world.evaluate("old", tokens=256, chars=4, check=1)
+
+    assert '"min_term_chars":4' in second["models"]["lexical"]["options"]
+    assert second["rankings"]["lexical"]["mrr"] == pytest.approx(2 / 3, abs=1e-3)
+    assert second["rankings"]["dense"]["mrr"] == 1.0
+
+
+def test_a_model_that_made_no_vector_is_one_line(world: World):
+    """Old vectors would give it figures that it never earned."""
+    world.evaluate("old", tokens=256, chars=1, check=0)
+    world.model = Model(refuses=lambda text: True)
+    world.settle("new")
+
+    done = world.ingest("eval", "retrieval", *world.options, check=1)
+
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("ingest")]
+    assert re.search("dense has no rows of new@.* to search: .* status 400", line)
+    assert "Traceback" not in done.stderr
+
+
+def test_rows_of_chunks_that_are_there_no_more_are_not_found(world: World):
+    """A batch that was cut anew and then not embedded still has them; it is reported as not complete."""
+    world.settle("old")
+    world.ingest("all", "--input", world.folder / "documents")
+    home = open_home(world.ingest.home)
+    chunks = home.tables("chunks").scan().select("doc_id", "chunk_id").collect()
+    kept = {chunk for document, chunk in chunks.iter_rows() if "varroa" not in document}
+
+    found = chunk_rankings(home, QUERIES, kept)
+
+    assert set(found["dense"]["oxalic"]) == kept
+    assert found["lexical"]["oxalic"] == []
+    assert found["lexical"]["swarm"]
