@@ -3,25 +3,20 @@
 from ingest_assets.config import Settings
 from ingest_assets.embedders.models import PACKAGED
 from ingest_assets.embedders.registry import describe_dense
-from ingest_assets.model.embedding import PACKAGED_MODEL
+from ingest_assets.model.embedding import PACKAGED_MODEL, DenseFacts
 from ingest_assets.stages.chunks import ChunksStage
 
 
 def chunks_stage(settings: Settings) -> ChunksStage:
     """The recipe of chunks; refuses a budget that the embedder would cut."""
-    stage = ChunksStage(settings.chunks, tokenizer(settings), token_limit(settings))
+    facts = describe_dense(settings.embeddings.dense)
+    stage = ChunksStage(settings.chunks, _tokenizer(settings, facts), facts.max_tokens, facts.passage_prefix)
     _ = stage.cut
     return stage
 
 
-def token_limit(settings: Settings) -> int | None:
-    """What the dense embedder reads, special tokens included; none = nobody knows."""
-    return describe_dense(settings.embeddings.dense).max_tokens
-
-
-def tokenizer(settings: Settings) -> str:
+def _tokenizer(settings: Settings, facts: DenseFacts) -> str:
     """The one named for chunks, or the dense embedder's own, or where nobody knows it the packaged one."""
-    dense = settings.embeddings.dense
-    if settings.chunks.tokenizer or dense.model in PACKAGED:
-        return settings.chunks.tokenizer or dense.model
-    return describe_dense(dense).tokenizer or PACKAGED_MODEL
+    model = settings.embeddings.dense.model
+    own = model if model in PACKAGED else facts.tokenizer
+    return settings.chunks.tokenizer or own or PACKAGED_MODEL

@@ -30,6 +30,7 @@ def facts_of(
         normalized=usage.normalized,
         identity=identity,
         libraries=libraries,
+        passage_prefix=usage.passage_prefix,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -26,13 +26,14 @@ def load_kind(entry: EntryPoint) -> "ForeignKind":
             kind = kind()
     if not all(callable(getattr(kind, name, None)) for name in ("describe", "open")):
         raise ConfigError(f"{who} is no provider: it lacks describe() or open().")
-    return ForeignKind(who, kind)
+    return ForeignKind(entry.name, who, kind)
 
 
 @dataclass(frozen=True, eq=False)
 class ForeignKind:
     """A package's kind that is not believed unseen; `who` begins every message."""
 
+    name: str
     who: str
     kind: DenseKind
 
@@ -42,7 +43,7 @@ class ForeignKind:
         fault = _fault_of(facts)
         if fault:
             raise ConfigError(f"{self.who}: describe() gave {fault}; mend the package.")
-        return facts
+        return replace(facts, identity=_whole_identity(self.name, facts))
 
     def open(self, options: DenseOptions) -> "ForeignProvider":
         facts = self.describe(options)
@@ -98,15 +99,29 @@ def _words(error: Exception) -> str:
     return said[:_WORDS_CHARS]
 
 
+def _whole_identity(name: str, facts: DenseFacts) -> dict[str, Any]:
+    """With the model, which a package may leave out of its own: two models must share no set and no cache."""
+    return {
+        "entry_point": name,
+        "provider": facts.provider,
+        "model_id": facts.model_id,
+        "dim": facts.dim,
+        "normalized": facts.normalized,
+        "passage_prefix": facts.passage_prefix,
+        "identity": dict(facts.identity),
+    }
+
+
 def _fault_of(facts: Any) -> str:
     """What planning could not use of the facts, in words; empty when all is well."""
     if not isinstance(facts, DenseFacts):
         return f"{type(facts).__name__} instead of DenseFacts"
     kinds: dict[str, Any] = {"provider": str, "model_id": str, "dim": int, "normalized": bool}
     kinds |= {"max_tokens": int | None, "tokenizer": str | None, "identity": Mapping, "libraries": Mapping}
+    kinds |= {"passage_prefix": str}
     for each in fields(facts):
         value = getattr(facts, each.name)
-        if not isinstance(value, kinds[each.name]) or value == "":
+        if not isinstance(value, kinds[each.name]) or (value == "" and each.name != "passage_prefix"):
             return f"DenseFacts with {each.name} = {value!r}"
     if facts.dim < 1:
         return f"DenseFacts with dim = {facts.dim}"

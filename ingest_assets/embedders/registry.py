@@ -26,9 +26,11 @@ BUILT_IN = {
 }
 REMEMBERED_S = 60.0
 
+Key = tuple[int, DenseOptions, str]  # the process, what was asked for, and the model that this is now
+
 _opening = threading.Lock()
-_open: dict[tuple[int, DenseOptions], DenseProvider] = {}
-_failed: dict[tuple[int, DenseOptions], tuple[float, str]] = {}
+_open: dict[Key, DenseProvider] = {}
+_failed: dict[Key, tuple[float, str]] = {}
 
 
 def resolve_dense(options: DenseOptions) -> DenseOptions:
@@ -50,14 +52,14 @@ def describe_dense(options: DenseOptions) -> DenseFacts:
 def open_dense(options: DenseOptions) -> DenseProvider:
     """The process's one provider for these options; threads share it, and a forked child has its own."""
     resolved = resolve_dense(options)
-    key = (os.getpid(), resolved)
+    key = (os.getpid(), resolved, describe_dense(resolved).model_id)
     with _opening:
         if key not in _open:
             _open[key] = _opened(resolved, key)
         return _open[key]
 
 
-def _opened(options: DenseOptions, key: tuple[int, DenseOptions]) -> DenseProvider:
+def _opened(options: DenseOptions, key: Key) -> DenseProvider:
     """A provider that fails to open fails for all documents at once: each try may take a minute."""
     failed_s, why = _failed.get(key, (-math.inf, ""))
     if time.monotonic() - failed_s < REMEMBERED_S:

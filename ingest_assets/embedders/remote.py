@@ -41,6 +41,7 @@ class RemoteKind:
                 "passage_prefix": options.passage_prefix or "",
                 "normalized": options.normalize,
             },
+            passage_prefix=options.passage_prefix or "",
         )
 
     def open(self, options: DenseOptions) -> "RemoteEmbedder":

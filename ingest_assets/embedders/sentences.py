@@ -1,6 +1,5 @@
 """Dense vectors from whatever the library sentence-transformers loads, further modules included."""
 
-import functools
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ import numpy as np
 from ingest_assets.embedders.counting import count
 from ingest_assets.embedders.errors import TextTooLong
 from ingest_assets.embedders.facts import facts_of
-from ingest_assets.embedders.models import content_hash_of, find_folder, name_of
+from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
 from ingest_assets.embedders.recipe import SETTING, Recipe, module_outputs, read_recipe, usage_of
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Kind
 from ingest_assets.model.errors import ConfigError
@@ -96,7 +95,7 @@ class SentencesEmbedder:
             count("texts_cut", len(long))
 
 
-@functools.cache
+@while_unchanged(SETTING)
 def _recipe(model: str) -> Recipe:
     """By the files where they are those of a transformer; else as the loaded model says."""
     folder = find_folder(model, SETTING)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ingest_assets.embedders.devices import device_for
 from ingest_assets.embedders.model_files import number_in, positions_of, read_object
-from ingest_assets.embedders.models import content_hash_of, find_folder, name_of
+from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
 from ingest_assets.model.embedding import SparseOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -37,7 +37,7 @@ class SparseModel:
         return f"{self.name}@{self.content_hash[:12]}"
 
 
-@functools.cache
+@while_unchanged(_SETTING)
 def sparse_model(name: str) -> SparseModel:
     """The model of that folder or hub name; told without opening it."""
     path = find_folder(name, _SETTING)
@@ -64,11 +64,11 @@ def sparse_model(name: str) -> SparseModel:
 def open_sparse(options: SparseOptions) -> "SparseEmbedder":
     """The process's one embedder for these options; threads share it."""
     with _opening:
-        return _open(options)
+        return _open(options, sparse_model(options.model).content_hash)
 
 
 @functools.lru_cache(maxsize=2)
-def _open(options: SparseOptions) -> "SparseEmbedder":
+def _open(options: SparseOptions, _content_hash: str) -> "SparseEmbedder":
     return SparseEmbedder(options)
 
 

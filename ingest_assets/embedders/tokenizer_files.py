@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.embedders.models import PACKAGED, find_folder, name_of
+from ingest_assets.embedders.models import PACKAGED, find_folder, name_of, while_unchanged
 from ingest_assets.model.errors import ConfigError
 
+_SETTING = "chunks.tokenizer"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
 _ONE_AT_EACH_END = {"BertProcessing", "RobertaProcessing"}
 
@@ -25,10 +26,10 @@ class TokenizerFiles:
     content_hash: str
 
 
-@functools.cache
+@while_unchanged(_SETTING)
 def tokenizer_files(name: str) -> TokenizerFiles:
     """The tokenizer of a packaged model, of a folder or of a hub name."""
-    path = find_folder(name, "chunks.tokenizer")
+    path = find_folder(name, _SETTING)
     return TokenizerFiles(
         name=name if name in PACKAGED else name_of(path),
         path=str(path),
@@ -45,6 +46,21 @@ def load_tokenizer(name: str) -> Any:
     # Counting tokens of a long text is not a mistake, and transformers would warn about each.
     tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
     return tokenizer
+
+
+def count_tokens(name: str, text: str) -> int:
+    """How many tokens a text has by itself, without those that are put around it."""
+    return _counted(tokenizer_files(name), text)
+
+
+@functools.lru_cache(maxsize=16)
+def _counted(files: TokenizerFiles, text: str) -> int:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(Path(files.path) / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 def special_tokens(processor: Mapping[str, Any] | None) -> int:
@@ -65,12 +81,12 @@ def _read(file: Path) -> dict[str, Any]:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(
-            f"chunks.tokenizer: {file.parent} has no {file.name}; give a folder with a tokenizer's files."
+            f"{_SETTING}: {file.parent} has no {file.name}; give a folder with a tokenizer's files."
         ) from None
     except (OSError, ValueError) as error:
-        raise ConfigError(f"chunks.tokenizer: {file} cannot be used ({error}).") from None
+        raise ConfigError(f"{_SETTING}: {file} cannot be used ({error}).") from None
     if not isinstance(content, dict):
-        raise ConfigError(f"chunks.tokenizer: {file} cannot be used (not a JSON object).")
+        raise ConfigError(f"{_SETTING}: {file} cannot be used (not a JSON object).")
     return content
 
 

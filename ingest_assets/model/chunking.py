@@ -108,10 +108,13 @@ class Cut:
         return self.max_tokens - self.overlap_tokens
 
 
-def settled(options: ChunkOptions, limit: int | None = None, special_tokens: int = 0) -> Cut:
-    """The options by profile, and by what the embedder reads with its special tokens; refuses what cannot be.
+def settled(
+    options: ChunkOptions, limit: int | None = None, *, special_tokens: int = 0, prefix_tokens: int = 0
+) -> Cut:
+    """The options by profile, and by what the embedder reads; refuses what cannot be.
 
-    A profile's numbers shrink where the embedder reads little; those that were given do not.
+    A profile's numbers shrink where the embedder reads little; those that were given do not, but for the few
+    tokens that the embedder itself adds to each chunk.
     """
     given = options.model_dump(exclude={"profile", "tokenizer"}, exclude_none=True)
     values = {**PROFILES[options.profile], **given}
@@ -121,7 +124,12 @@ def settled(options: ChunkOptions, limit: int | None = None, special_tokens: int
                 f"chunks.max_tokens: {values['max_tokens']} is more than the {limit} tokens that the "
                 f"embedder reads; lower it to {limit}."
             )
-        values["max_tokens"] = min(values["max_tokens"], limit - special_tokens)
+        if prefix_tokens > limit // 2:
+            raise ConfigError(
+                f"embeddings.dense.passage_prefix: its {prefix_tokens} tokens are more than half of the "
+                f"{limit} that the embedder reads; shorten it."
+            )
+        values["max_tokens"] = min(values["max_tokens"], limit - special_tokens - prefix_tokens)
     most = values["max_tokens"]
     for name in ("min_tokens", "overlap_tokens", "soft_barrier_margin"):
         if name not in given:

@@ -108,8 +108,9 @@ class DenseFacts:
 
     `provider` is as resolved, never "auto". `max_tokens` is what the model reads, special tokens included;
     none = unknown. `tokenizer` is the folder with the model's tokenizer files, for the chunker; none = none
-    known. `identity` holds all that can change a vector: it goes into fingerprints and keys of the cache.
-    `libraries` are the versions that decide the vectors.
+    known. `identity` holds all that can change a vector: it goes into fingerprints and keys of the cache, for
+    a package's provider beside its other facts. `libraries` are the versions that decide the vectors.
+    `passage_prefix` is put before every chunk, and so takes its tokens from what the model reads.
     """
 
     provider: str
@@ -120,6 +121,7 @@ class DenseFacts:
     normalized: bool
     identity: Mapping[str, Any]
     libraries: Mapping[str, str] = field(default_factory=dict)
+    passage_prefix: str = ""
 
 
 class SparseOptions(BaseModel):

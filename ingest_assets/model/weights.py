@@ -1,9 +1,9 @@
-"""Is a model's file whole, and which one is it? Answered from a few mebibytes, however large the file."""
+"""Is a model's file whole, and which one is it? Answered from a few mebibytes, however large the weights."""
 
 import functools
 import hashlib
 import json
-import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,38 +11,59 @@ _BIG_BYTES = 16 * 1024 * 1024
 _EDGE_BYTES = 1024 * 1024
 _LENGTH_BYTES = 8
 _MAX_HEADER_BYTES = 100 * 1024 * 1024
+_LOOKS = 16
+_LOOK_BYTES = 1024
+
+Span = tuple[int, int]
 
 
 @functools.lru_cache(maxsize=256)
 def hash_whole(path: Path, size: int, mtime_ns: int) -> str:
-    """Of big weights the size and both ends. Raises `ValueError` for a file that is cut short.
+    """Of big weights a part of every tensor. Raises `ValueError` for a file that is cut short.
 
     Remembered for a file of this size and time: one that changed is read again.
     """
     digest = hashlib.sha256(str(size).encode())
     with path.open("rb") as stream:
-        if path.suffix == ".safetensors":
-            _check_weights(stream, size)
-        elif path.suffix == ".json":
+        tensors = _tensors(stream, size) if path.suffix == ".safetensors" else []
+        if path.suffix == ".json":
             json.loads(stream.read())
-        stream.seek(0)
-        digest.update(stream.read(_BIG_BYTES if size <= _BIG_BYTES else _EDGE_BYTES))
-        if size > _BIG_BYTES:
-            stream.seek(-_EDGE_BYTES, os.SEEK_END)
-            digest.update(stream.read())
+        for start, end in _looks(path.suffix, tensors, size):
+            stream.seek(start)
+            digest.update(stream.read(end - start))
     return digest.hexdigest()
 
 
-def _check_weights(stream: BinaryIO, size: int) -> None:
-    """The header says where each tensor ends, and so how long the file must be."""
+def _looks(suffix: str, tensors: Iterable[Span], size: int) -> Iterator[Span]:
+    """Where to look. Training may leave most tensors alone, the first and the last of a file as well.
+
+    What torch packs (.bin) ends with a checksum of each tensor.
+    """
+    if size <= _BIG_BYTES or suffix not in (".safetensors", ".bin"):
+        yield 0, size
+        return
+    yield 0, _EDGE_BYTES
+    for start, end in tensors:
+        step = max(_LOOK_BYTES, (end - start) // _LOOKS)
+        yield from ((at, min(at + _LOOK_BYTES, end)) for at in range(start, end, step))
+    yield size - _EDGE_BYTES, size
+
+
+def _tensors(stream: BinaryIO, size: int) -> list[Span]:
+    """Where each tensor lies, as the header says, which so knows how long the file must be."""
     length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
     if not 0 < length <= min(_MAX_HEADER_BYTES, size):
         raise ValueError("its header is damaged")
+    begin = _LENGTH_BYTES + length
     try:
         header = json.loads(stream.read(length))
-        ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-        wanted = _LENGTH_BYTES + length + max(ends, default=0)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        offsets = [tensor["data_offsets"] for name, tensor in header.items() if name != "__metadata__"]
+        tensors = sorted((begin + int(start), begin + int(end)) for start, end in offsets)
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("its header is damaged") from None
+    if any(not begin <= start <= end for start, end in tensors):
+        raise ValueError("its header is damaged")
+    wanted = max((end for _, end in tensors), default=begin)
     if size != wanted:
         raise ValueError(f"it has {size} of {wanted} bytes")
+    return tensors

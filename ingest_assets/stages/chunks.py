@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from ingest_assets.embedders.tokenizer_files import load_tokenizer, tokenizer_files
+from ingest_assets.embedders.tokenizer_files import count_tokens, load_tokenizer, tokenizer_files
 from ingest_assets.model.chunking import ChunkOptions, Cut, settled
 from ingest_assets.model.embedding import PACKAGED_MODEL
 from ingest_assets.model.identity import chunk_id, installed_versions
@@ -28,7 +28,7 @@ class ChunksStage:
     """Structure-aware chunks of one document.
 
     `tokenizer` is a folder with a tokenizer's files, or the name of the packaged model; `limit` is what the
-    embedder reads, special tokens included, where that is known.
+    embedder reads, special tokens included, where that is known, and `prefix` what it puts before a chunk.
     """
 
     name: ClassVar[str] = "chunks"
@@ -39,11 +39,13 @@ class ChunksStage:
     options: ChunkOptions = ChunkOptions()
     tokenizer: str = PACKAGED_MODEL
     limit: int | None = 256
+    prefix: str = ""
 
     @property
     def cut(self) -> Cut:
         """The options with nothing left open."""
-        return settled(self.options, self.limit, tokenizer_files(self.tokenizer).special_tokens)
+        special, prefix = tokenizer_files(self.tokenizer).special_tokens, self._prefix_tokens()
+        return settled(self.options, self.limit, special_tokens=special, prefix_tokens=prefix)
 
     def config(self) -> Mapping[str, Any]:
         return {**asdict(self.cut), "tokenizer": tokenizer_files(self.tokenizer).content_hash}
@@ -58,9 +60,13 @@ class ChunksStage:
         """Admitted documents; which ones those are does not change what is made of each."""
         return admitted(documents_with_text(doctags), admission)
 
+    def _prefix_tokens(self) -> int:
+        return count_tokens(self.tokenizer, self.prefix) if self.prefix and self.limit is not None else 0
+
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Cut one document with a warm cutter."""
-        with _CUTTERS.lend(self.tokenizer, self.cut) as cutter, uncollected():
+        files = tokenizer_files(self.tokenizer)
+        with _CUTTERS.lend(self.tokenizer, self.cut, files.content_hash) as cutter, uncollected():
             document = read_document(item)
             pieces, left_out = cutter.pieces(document)
             if left_out:
@@ -115,7 +121,7 @@ def _storable(text: str) -> str:
     return text
 
 
-def _open_cutter(tokenizer: str, cut: Cut) -> "Cutter":
+def _open_cutter(tokenizer: str, cut: Cut, _content_hash: str) -> "Cutter":
     from ingest_assets.stages.chunking.cutting import Cutter
 
     return Cutter(load_tokenizer(tokenizer), cut)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ingest_assets.embedders.batching import vectors_made
 from ingest_assets.embedders.counting import counting
 from ingest_assets.embedders.registry import describe_dense, open_dense
-from ingest_assets.embedders.vector_cache import VectorCache, open_cache
+from ingest_assets.embedders.vector_cache import CACHE_FILE, VectorCache, open_cache
 from ingest_assets.model.embedding import CacheOptions, DenseFacts, DenseOptions
 from ingest_assets.model.errors import ContractBroken, ItemError
 from ingest_assets.model.identity import canonical_json, sha256_text
@@ -34,7 +34,7 @@ class DenseStage:
     """One vector per chunk, from whichever provider the settings name.
 
     The provider opens with the first document of a process and stays open for its next batches; it goes with
-    the process. `cache.path` is the file itself here; without one, nothing is remembered.
+    the process. Without a folder for the cache nothing is remembered.
     """
 
     name: ClassVar[str] = "dense"
@@ -89,8 +89,10 @@ class DenseStage:
     def _vectors(self, chunks: pa.Table, facts: DenseFacts, context: ItemContext) -> np.ndarray:
         """As the provider gives them: those that are remembered, and those that are made now, each once."""
         texts: list[str] = chunks["contextualized"].to_pylist()
-        cache, space = self._cache(), _space(facts)
-        known = cache.get(space, texts) if cache and not context.anew else [None] * len(texts)
+        cache, space = self._cache(), cache_space(facts)
+        known: list[np.ndarray | None] = [None] * len(texts)
+        if cache and not context.anew:
+            known = [_of_length(facts.dim, vector) for vector in cache.get(space, texts)]
         missing: dict[str, int] = {}
         for index, text in enumerate(texts):
             if known[index] is None:
@@ -133,7 +135,7 @@ class DenseStage:
     def _cache(self) -> VectorCache | None:
         if not self.cache.enabled or not self.cache.path:
             return None
-        return open_cache(Path(self.cache.path), self.cache.max_mebibytes * _MIB)
+        return open_cache(Path(self.cache.path) / CACHE_FILE, self.cache.max_mebibytes * _MIB)
 
 
 def _keep_good(keep: Keep, texts: Sequence[str], made: Mapping[int, Any], dim: int) -> None:
@@ -153,7 +155,12 @@ def _groups(texts: list[str]) -> Iterator[list[str]]:
         yield texts[start : start + _TEXTS_AT_ONCE]
 
 
-def _space(facts: DenseFacts) -> str:
+def _of_length(dim: int, remembered: np.ndarray | None) -> np.ndarray | None:
+    """None for a vector of another length: a table could not hold it, so it is made anew."""
+    return remembered if remembered is not None and len(remembered) == dim else None
+
+
+def cache_space(facts: DenseFacts) -> str:
     """Vectors are the same where all that decides them is."""
     return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage"]))
 

@@ -96,6 +96,12 @@ def config_hash(stage: Stage) -> str:
     )
 
 
+def deciding(stage: Stage) -> dict[str, Any]:
+    """The same by its names, as a message says them."""
+    versions = {f"version of {package}": version for package, version in stage.libraries().items()}
+    return {"version of the stage": stage.version, **stage.config(), **versions}
+
+
 def _marks(stage: Stage) -> Callable[[Candidate], str]:
     """Fingerprints of candidates; what those that ignore the same settings have in common is hashed once."""
     config, libraries = stage.config(), stage.libraries()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.defs.home import open_home
+from ingest_assets.embedders.tokenizer_files import load_tokenizer
 from ingest_assets.model.embedding import PACKAGED_MODEL
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.stages.chunks import ChunksStage
@@ -43,4 +44,21 @@ def test_chunks_larger_than_what_an_endpoint_reads_are_refused_with_both_numbers
     settings = ENDPOINT.format(more="max_tokens = 128") + "[chunks]\nmax_tokens = 256\n"
 
     with pytest.raises(ConfigError, match=r"256.*128"):
+        _chunks(tmp_path, settings)
+
+
+@pytest.mark.parametrize("prefix", ["", "passage: ", "Represent this passage so that it is found: "])
+def test_what_the_embedder_puts_before_a_chunk_takes_room_from_it(prefix: str, tmp_path: Path):
+    """Else the end of every full chunk would be in no vector."""
+    stage = _chunks(tmp_path, f'[embeddings.dense]\npassage_prefix = "{prefix}"\n')
+
+    full = "cable " * stage.cut.max_tokens
+    assert len(load_tokenizer(PACKAGED_MODEL)(prefix + full)["input_ids"]) == 256
+
+
+def test_a_prefix_that_leaves_no_room_is_refused_with_both_numbers(tmp_path: Path):
+    """Before anything is cut."""
+    settings = f'[embeddings.dense]\npassage_prefix = "{"cable " * 200}"\n'
+
+    with pytest.raises(ConfigError, match=r"^embeddings.dense.passage_prefix: its 200 tokens .* the 256 "):
         _chunks(tmp_path, settings)

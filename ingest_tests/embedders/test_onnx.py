@@ -1,5 +1,6 @@
 """ONNX forms of models give torch's vectors, the same bits in any company, and are made once."""
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -153,6 +154,20 @@ def test_a_model_that_proved_inexact_is_torchs(tiny: str, tmp_path: Path) -> Non
     assert resolve_dense(options).provider == "local"
     with pytest.raises(ConfigError, match='set provider = "local"'):
         OnnxKind().open(options.model_copy(update={"provider": "onnx"}))
+
+
+def test_a_model_that_loses_much_in_8_bits_says_so(
+    tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was asked for, so it runs; who asked should know."""
+    options = DenseOptions(provider="onnx-int8", model=tiny, exports_path=str(tmp_path))
+    note = require_export(read_recipe(tiny), str(tmp_path)).folder / NOTE
+    for cosine in (0.99, 0.93):
+        note.write_text(json.dumps(json.loads(note.read_text()) | {"int8_mean_cosine": cosine}))
+        Int8Kind().open(options).close()
+
+    (said,) = [line for line in caplog.messages if line.startswith("embeddings.dense: in 8 bits")]
+    assert "a cosine of 0.930 with its own" in said
 
 
 def test_other_versions_and_other_models_have_other_exports(tiny: str, tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 from ingest_assets.embedders.registry import close_dense, dense_kind
+from ingest_assets.embedders.vector_cache import CACHE_FILE, VectorCache
 from ingest_assets.model.embedding import CacheOptions, DenseOptions
 from ingest_assets.model.errors import ContractBroken, ItemError
 from ingest_assets.model.items import ItemContext
 from ingest_assets.model.schemas import CHUNKS
-from ingest_assets.stages.dense import DenseStage
+from ingest_assets.stages.dense import DenseStage, cache_space
 from ingest_assets.storage.tables import Table
 from ingest_tests.rows import blank_rows
 from ingest_tests.stages.conftest import item_of, write_table
@@ -28,13 +29,16 @@ from ingest_assets.model.embedding import DenseFacts
 ASKED = []
 
 class Odd:
-    model_id, dim = "odd@1", 2
+    def __init__(self, model_id, dim):
+        self.model_id, self.dim = model_id, dim
     def embed(self, texts, kind="passage"):
         ASKED.extend(texts)
         for index, text in enumerate(texts):
             if "long" in text:
                 raise TextTooLong("too long", detail={"index": index})
         count("tokens", len(texts))
+        if self.model_id != "odd@1":
+            return np.full((len(texts), self.dim), 7, dtype=np.float32)
         rows = [[np.nan, 1] if "nan" in t else [0, 0] if "zero" in t else [3, 4] for t in texts]
         if any("nothing" in text for text in texts):
             return None
@@ -49,7 +53,14 @@ class Kind:
         identity = {"model": "odd", "prefix": options.passage_prefix}
         return DenseFacts("odd", "odd@1", 2, None, None, options.normalize, identity, {"odd": "1"})
     def open(self, options):
-        return Odd()
+        return Odd("odd@1", 2)
+
+class Silent:
+    def describe(self, options):
+        name = f"silent {options.model}"
+        return DenseFacts("silent", name, options.dim, None, None, options.normalize, {})
+    def open(self, options):
+        return Odd(f"silent {options.model}", options.dim)
 """
 
 
@@ -61,7 +72,10 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     info.mkdir(parents=True)
     (folder / "odd_provider.py").write_text(MODULE)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[ingest_assets.dense_providers]\nodd = odd_provider:Kind\n")
+    (info / "entry_points.txt").write_text(
+        "[ingest_assets.dense_providers]\n"
+        "odd = odd_provider:Kind\nsilent = odd_provider:Silent\nother = odd_provider:Silent\n"
+    )
     monkeypatch.syspath_prepend(str(folder))
     dense_kind.cache_clear()
     dense_kind("odd")
@@ -72,9 +86,9 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
 
 
 def stage(**changes: Any) -> DenseStage:
-    """With the provider of the other package."""
+    """With a provider of the other package."""
     cache = changes.pop("cache", CacheOptions())
-    return DenseStage(DenseOptions(provider="odd", **changes), cache)
+    return DenseStage(DenseOptions(**{"provider": "odd", **changes}), cache)
 
 
 def chunks_of(tmp_path: Path, **documents: list[str]) -> Table:
@@ -114,7 +128,7 @@ def test_a_bad_vector_costs_its_own_document(
     asked: list[str], tmp_path: Path, fault: str, says: str, lost: list[str]
 ) -> None:
     """As a contract error that names the chunk; the good ones beside it are remembered if they are known."""
-    cached = CacheOptions(path=str(tmp_path / "cache.sqlite"))
+    cached = CacheOptions(path=str(tmp_path / "cache"))
     table = chunks_of(tmp_path, good=["one"], bad=["two", fault], fine=["three"])
 
     done = run(stage(cache=cached), table, tmp_path)
@@ -137,7 +151,7 @@ def test_a_refused_text_is_named_by_its_chunk(asked: list[str], tmp_path: Path) 
 
 def test_what_was_embedded_before_costs_nothing(asked: list[str], tmp_path: Path) -> None:
     """Over documents and within one; a forced run makes all anew, and other settings are another model."""
-    cached = CacheOptions(path=str(tmp_path / "cache.sqlite"))
+    cached = CacheOptions(path=str(tmp_path / "cache"))
     table = chunks_of(tmp_path, a=["one", "two", "one"], b=["two", "three"])
     context = ItemContext()
 
@@ -175,6 +189,50 @@ def test_the_fingerprint_follows_the_provider(asked: list[str]) -> None:
     """Whether long texts are refused decides whether there is a row."""
     plain = stage()
 
-    assert plain.config() == {"model": "odd", "prefix": None, "truncation": "cut"}
+    assert plain.config() == {
+        "entry_point": "odd",
+        "provider": "odd",
+        "model_id": "odd@1",
+        "dim": 2,
+        "normalized": True,
+        "passage_prefix": "",
+        "identity": {"model": "odd", "prefix": None},
+        "truncation": "cut",
+    }
     assert plain.libraries() == {"odd": "1"}
     assert stage(batch_tokens=9, device="cpu").config() == plain.config()
+
+
+@pytest.mark.parametrize(
+    "change", [{"model": "b"}, {"dim": 3}, {"normalize": False}, {"provider": "other"}], ids=str
+)
+def test_a_package_that_names_no_model_in_its_identity_mixes_no_vectors(
+    asked: list[str], tmp_path: Path, change: dict[str, Any]
+) -> None:
+    """Another model is another set, and the cache holds nothing of it."""
+    cached = CacheOptions(path=str(tmp_path / "cache"))
+    settings: dict[str, Any] = {"provider": "silent", "model": "a", "dim": 2, "cache": cached}
+    before, after = stage(**settings), stage(**settings | change)
+    table = chunks_of(tmp_path, a=["one"])
+
+    run(before, table, tmp_path)
+    rows = run(after, table, tmp_path)["a"]
+
+    assert before.config() != after.config()
+    assert asked == ["one", "one"]
+    assert len(rows["vector"][0]) == after.facts.dim
+
+
+def test_a_remembered_vector_of_another_length_is_made_anew(asked: list[str], tmp_path: Path) -> None:
+    """It is as if it were not there, and the right one takes its place."""
+    recipe = stage(cache=CacheOptions(path=str(tmp_path / "cache")))
+    cache = VectorCache(tmp_path / "cache" / CACHE_FILE, 2**20)
+    cache.put(cache_space(recipe.facts), ["one"], np.ones((1, 3), dtype=np.float32))
+    table, context = chunks_of(tmp_path, a=["one", "two"]), ItemContext()
+
+    rows = run(recipe, table, tmp_path, context)["a"]
+
+    assert np.shape(rows["vector"].to_pylist()) == (2, 2)
+    assert (context.counts["cache_hits"], context.counts["cache_misses"]) == (0, 2)
+    run(recipe, table, tmp_path)
+    assert asked == ["one", "two"]

@@ -12,7 +12,8 @@ import pytest
 from ingest_assets.model.errors import ContractBroken
 from ingest_assets.model.items import ItemContext, Record, WorkItem
 from ingest_assets.model.schemas import LEXICAL, TableSpec
-from ingest_assets.stages.worker import StageWorker
+from ingest_assets.stages.stage import deciding
+from ingest_assets.stages.worker import OtherRecipe, StageWorker
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
 from ingest_tests.stages.conftest import BATCH, CONTEXT
@@ -67,6 +68,20 @@ def test_an_item_without_rows_is_refused_and_stages_nothing(tmp_path: Path) -> N
         worker(WorkItem("docs:a", "f"), CONTEXT)
 
     assert parts(tmp_path).records() == {}
+
+
+def test_a_worker_with_another_recipe_than_the_plan_makes_no_row(tmp_path: Path) -> None:
+    """Its machine has other files under the same name: what differs is named, and nothing is staged."""
+    planned = deciding(CountedStage(2)) | {"version of torch": "2.1"}
+
+    with pytest.raises(OtherRecipe, match=r" on this machine: made, version of torch; ") as caught:
+        StageWorker(CountedStage(3), str(tmp_path), BATCH, planned)(WorkItem("docs:a", "f"), CONTEXT)
+
+    assert caught.value.retryable
+    assert parts(tmp_path).records() == {}
+    assert StageWorker(CountedStage(3), str(tmp_path), BATCH, deciding(CountedStage(3)))(
+        WorkItem("docs:a", "f"), CONTEXT
+    ).rows
 
 
 def test_a_worker_survives_pickling(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ingest_assets.defs.locking import held_locks
 from ingest_assets.defs.reading_ahead import read_ahead
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.run_config import StageRunConfig
+from ingest_assets.defs.sets import take_empty_place
 from ingest_assets.defs.settling import settled
 from ingest_assets.defs.staged import Staged, stage_stopped
 from ingest_assets.defs.telemetry import stage_telemetry
@@ -23,7 +24,7 @@ from ingest_assets.model.options import StageOptions
 from ingest_assets.model.outcomes import StageOutcome
 from ingest_assets.model.ports import Progress
 from ingest_assets.runner import BarProgress, LogProgress, Manifest, Quarantine, run_stage
-from ingest_assets.stages.stage import config_hash
+from ingest_assets.stages.stage import config_hash, deciding
 from ingest_assets.stages.worker import StageWorker
 from ingest_assets.storage.footer import Failure
 from ingest_assets.storage.tables import Commit, Table, set_aside
@@ -40,6 +41,8 @@ class StageRunner(dg.ConfigurableResource):
     ) -> Staged:
         """Plan, run and stage; what could not be done is data, a cancelled stage is a failed step."""
         home = self.home.open()
+        if GRAPH[stage].has_sets:
+            take_empty_place(home, stage, context.log.info)
         locks = held_locks(
             home,
             stage,
@@ -84,7 +87,7 @@ class StageRunner(dg.ConfigurableResource):
             raise
         outcome = run_stage(
             Plan(stage, items, len(items)),
-            StageWorker(recipe, str(home.layout.home), batch),
+            StageWorker(recipe, str(home.layout.home), batch, deciding(recipe)),
             options,
             lines,
             backend=backend,

@@ -164,7 +164,7 @@ def test_profiles_are_defaults_and_what_is_given_wins() -> None:
 @pytest.mark.parametrize("limit", [32, 256, 8192])
 def test_a_profile_shrinks_to_what_the_embedder_reads(profile: Any, limit: int) -> None:
     """With room for its special tokens."""
-    found = settled(ChunkOptions(profile=profile), limit, 2)
+    found = settled(ChunkOptions(profile=profile), limit, special_tokens=2)
 
     assert found.max_tokens == min(PROFILES[profile]["max_tokens"], limit - 2)
     assert max(found.min_tokens, found.overlap_tokens, found.soft_barrier_margin) <= found.max_tokens // 4
@@ -181,9 +181,9 @@ def test_a_profile_shrinks_to_what_the_embedder_reads(profile: Any, limit: int) 
 def test_numbers_that_cannot_be_are_refused_with_both(options: dict[str, int], message: str) -> None:
     """Before anything starts."""
     with pytest.raises(ConfigError, match=message):
-        settled(ChunkOptions(**options), 256, 2)
+        settled(ChunkOptions(**options), 256, special_tokens=2)
 
 
 def test_a_model_that_reads_exactly_as_much_leaves_room_for_its_special_tokens() -> None:
     """So that a chunk is read to its end."""
-    assert settled(ChunkOptions(max_tokens=256), 256, 2).max_tokens == 254
+    assert settled(ChunkOptions(max_tokens=256), 256, special_tokens=2).max_tokens == 254
