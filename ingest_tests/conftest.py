@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,11 @@ from ingest_assets.cli.main import run
 # Speed is measured in benchmarks; a slow first import must not fail a property.
 settings.register_profile("ingest", deadline=None)
 settings.load_profile("ingest")
+
+# Shells start what runs in the background with SIGINT ignored. Dagster takes SIGTERM for the same, and
+# processes that tests mean to end inherit both.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NOTES = {
     "swarm.md": "# Swarms\n\nA swarm leaves the hive in May, when nine of ten frames hold brood.\n",

@@ -141,8 +141,8 @@ def test_a_quick_run_says_at_which_scale_each_was_measured(tmp_path):
 
 
 def test_memory_is_drawn_as_a_line_and_as_a_picture():
-    """Flat is near one; the picture has a mark where a batch ended."""
-    run = WholeRun(resident=[(0, 50), (0, 90), (1, 100), (1, 98), (2, 104)])
+    """Flat is near one, peak to peak; the picture has a mark where a batch ended."""
+    run = WholeRun(resident=[(0, 50), (0, 100), (1, 90), (1, 98), (2, 104)])
 
     (figure,) = memory_figures(run, 2000)
 

@@ -59,6 +59,7 @@ def test_pages_are_counted_without_reading_them(reader: DocumentReader, book):
     assert reader.count_pages(book, "notes.md", "text/markdown") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", ["all", "the first", "the last", "none"])
 def test_a_document_read_by_ranges_is_the_same_document(reader: DocumentReader, book, known: str):
     """Headings, furniture and what goes on overleaf are decided over all pages, whoever read them."""

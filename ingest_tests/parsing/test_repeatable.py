@@ -6,6 +6,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 from ingest_assets.parsing.libraries import library_versions
 from ingest_tests.parsing import documents
 from ingest_tests.parsing.conftest import Read
@@ -44,6 +46,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_another_process_reads_the_same_bytes(read: Read, tmp_path: Path) -> None:
     """Other hash seed, other thread count, other folder: equal doctags, JSON and counts."""
     folder = tmp_path / "elsewhere" / "deep"
