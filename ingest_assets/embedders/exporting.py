@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ingest_assets.embedders.exports import FLOAT32, INT8, seal
+from ingest_assets.embedders.exports import FLOAT32, INT8, REFUSED, seal
 from ingest_assets.embedders.local import load_model, padded
 from ingest_assets.embedders.onnx_session import infer, open_session
 from ingest_assets.embedders.pooling import pool_batch
 from ingest_assets.embedders.recipe import Recipe, read_recipe
 from ingest_assets.embedders.tokens import read_tokenizer
+from ingest_assets.model.errors import ConfigError
 
 MIN_COSINE = 0.99999
 _OPSET = 17
@@ -140,7 +141,10 @@ def main() -> None:
     """Called by `exports`; what goes wrong ends in one last line."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    export(read_recipe(sys.argv[1]), Path(sys.argv[2]))
+    try:
+        export(read_recipe(sys.argv[1]), Path(sys.argv[2]))
+    except ConfigError as error:
+        sys.exit(f"{REFUSED}{error}")
 
 
 if __name__ == "__main__":

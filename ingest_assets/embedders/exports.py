@@ -21,6 +21,7 @@ from ingest_assets.model.identity import canonical_json, hash_file, installed_ve
 VERSION = "2"
 LIBRARIES = ("onnx", "onnxruntime", "torch", "transformers", "tokenizers")
 FLOAT32, INT8, NOTE = "model.onnx", "model-int8.onnx", "export.json"
+REFUSED = "refused: "  # begins the last line of an export that no provider could help
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ def _export(recipe: Recipe, folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=_own_environment())
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
+        if lines and lines[-1].startswith(REFUSED):
+            raise ConfigError(lines[-1].removeprefix(REFUSED))
         raise ConfigError(
             f"embeddings.dense: {recipe.name} cannot be exported to ONNX "
             f'({lines[-1] if lines else done.returncode}); set embeddings.dense.provider = "local".'

@@ -8,8 +8,9 @@ import numpy as np
 
 from ingest_assets.embedders.devices import device_for
 from ingest_assets.embedders.facts import facts_of, require_own_modules
+from ingest_assets.embedders.loading import load_whole
 from ingest_assets.embedders.pooling import pool_batch
-from ingest_assets.embedders.recipe import read_recipe, usage_of
+from ingest_assets.embedders.recipe import SETTING, read_recipe, usage_of
 from ingest_assets.embedders.tokens import Encoder
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Device, Kind
 from ingest_assets.model.identity import installed_versions
@@ -96,12 +97,9 @@ def load_model(path: str, device: Device, attention: str | None = None) -> tuple
     """Torch, the model on its device, and its tokenizer, offline."""
     import torch
     from transformers import AutoModel, AutoTokenizer
-    from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()
     place = device_for(device, "embeddings.dense.device")
     tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     dtype = torch.float32 if place == "cpu" else "auto"
-    model = AutoModel.from_pretrained(path, local_files_only=True, dtype=dtype, attn_implementation=attention)
-    model = model.eval().to(place)
-    return torch, model, tokenizer.backend_tokenizer
+    model = load_whole(AutoModel, path, SETTING, dtype=dtype, attn_implementation=attention)
+    return torch, model.eval().to(place), tokenizer.backend_tokenizer

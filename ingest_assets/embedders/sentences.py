@@ -12,6 +12,7 @@ import numpy as np
 from ingest_assets.embedders.counting import count
 from ingest_assets.embedders.errors import TextTooLong
 from ingest_assets.embedders.facts import facts_of
+from ingest_assets.embedders.loading import load_whole
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
 from ingest_assets.embedders.recipe import SETTING, Recipe, module_outputs, read_recipe, usage_of
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Kind
@@ -54,6 +55,7 @@ class SentencesEmbedder:
         recipe = _recipe(options.model)
         self._usage = usage_of(recipe, options)
         self._model = _load(options.model, None if options.device == "auto" else options.device)
+        _require_whole(self._model)
         if recipe.max_tokens < _NO_LIMIT:
             self._model.max_seq_length = self._usage.max_tokens
         self._lock = threading.Lock()
@@ -126,6 +128,14 @@ def _width(recipe: Recipe, folder: Path) -> int:
     """What the last module that changes the width gives."""
     outputs = module_outputs(folder)
     return outputs[-1] if outputs else recipe.width * len(recipe.pooling)
+
+
+def _require_whole(model: Any) -> None:
+    """Read networks once more, as the library keeps to itself what it did not find."""
+    for module in model:
+        network = getattr(module, "auto_model", None)
+        if network is not None:
+            load_whole(type(network), network.name_or_path, SETTING)
 
 
 def _load(model: str, device: str | None) -> Any:

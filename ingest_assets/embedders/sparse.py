@@ -3,7 +3,6 @@
 The weight of an entry is the greatest log(1 + relu(logit)) over all positions of the text.
 """
 
-import functools
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,13 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest_assets.embedders.devices import device_for
+from ingest_assets.embedders.loading import load_whole
 from ingest_assets.embedders.model_files import number_in, positions_of, read_object
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
+from ingest_assets.embedders.openings import Openings
 from ingest_assets.model.embedding import SparseOptions
 from ingest_assets.model.errors import ConfigError
 
 _SETTING = "embeddings.sparse.model"
-_opening = threading.Lock()
 
 SparseVector = tuple[np.ndarray, np.ndarray]
 
@@ -63,13 +63,9 @@ def sparse_model(name: str) -> SparseModel:
 
 def open_sparse(options: SparseOptions) -> "SparseEmbedder":
     """The process's one embedder for these options; threads share it."""
-    with _opening:
-        return _open(options, sparse_model(options.model).content_hash)
-
-
-@functools.lru_cache(maxsize=2)
-def _open(options: SparseOptions, _content_hash: str) -> "SparseEmbedder":
-    return SparseEmbedder(options)
+    key = (options, sparse_model(options.model).content_hash)
+    who = f"embeddings.sparse: {options.model} cannot be opened"
+    return _OPENINGS.get(key, who, lambda: SparseEmbedder(options))
 
 
 class SparseEmbedder:
@@ -79,14 +75,12 @@ class SparseEmbedder:
     def __init__(self, options: SparseOptions) -> None:
         import torch
         from transformers import AutoModelForMaskedLM, AutoTokenizer
-        from transformers.utils import logging as transformers_logging
 
-        transformers_logging.disable_progress_bar()
         self.model = sparse_model(options.model)
         self._torch, self._options = torch, options
         self._device = device_for(options.device, "embeddings.sparse.device")
         self._tokenizer = AutoTokenizer.from_pretrained(self.model.path, local_files_only=True)
-        loaded = AutoModelForMaskedLM.from_pretrained(self.model.path, local_files_only=True)
+        loaded = load_whole(AutoModelForMaskedLM, self.model.path, _SETTING)
         self._network = loaded.float().eval().to(self._device)
         self._max_tokens = min(options.max_tokens or self.model.max_tokens, self.model.max_tokens)
         self._lock = threading.Lock()
@@ -116,6 +110,10 @@ class SparseEmbedder:
             weights = torch.log1p(torch.relu(logits)).masked_fill(is_padding, 0)
             found: np.ndarray = weights.amax(dim=1).float().cpu().numpy()  # a NaN stays one, to be seen
         return found
+
+
+# By what was asked for, and the content of the model that this is now.
+_OPENINGS: Openings[tuple[SparseOptions, str], SparseEmbedder] = Openings()
 
 
 def heaviest(weights: np.ndarray, top_k: int, min_weight: float) -> SparseVector:

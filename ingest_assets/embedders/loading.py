@@ -1,0 +1,39 @@
+"""Networks of transformers, read from their folders: whole, or not at all."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ingest_assets.model.errors import ConfigError
+
+_UNUSED = "pooler"  # vectors are made of what comes before it, and many files leave it out
+
+
+def load_whole(kind: Any, path: str, setting: str, **options: Any) -> Any:
+    """The network of a folder, offline; refuses one that lacks weights, which the library would make up."""
+    with _quiet():
+        network, found = kind.from_pretrained(
+            path, local_files_only=True, output_loading_info=True, **options
+        )
+    missing = sorted(name for name in found["missing_keys"] if _UNUSED not in name.split("."))
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ConfigError(
+            f"{setting}: the weights in {path} lack {missing[0]}{more}, which "
+            f"{type(network).__name__} needs; give a complete model folder, or one that was trained for this."
+        )
+    return network
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Its report of weights is a table on the terminal, and read here."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

@@ -1,0 +1,58 @@
+"""Models whose files lack weights are refused: the library would fill the gap with random numbers."""
+
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.embedders.errors import ModelUnusable
+from ingest_assets.embedders.registry import close_dense, open_dense
+from ingest_assets.embedders.sparse import open_sparse
+from ingest_assets.model.embedding import DenseOptions, SparseOptions
+from ingest_tests.embedders.tiny_models import make_model
+from ingest_tests.embedders.tiny_splade import write_model
+
+
+def _without(folder: str | Path, part: str) -> str:
+    """The same folder, its weights without those that have this in their name."""
+    from safetensors.torch import load_file, save_file
+
+    file = Path(folder) / "model.safetensors"
+    kept = {name: tensor for name, tensor in load_file(file).items() if part not in name}
+    save_file(kept, file, metadata={"format": "pt"})
+    return str(folder)
+
+
+@pytest.mark.parametrize("provider", ["local", "onnx", "sentence-transformers"])
+def test_a_model_that_lacks_a_layer_is_refused_in_one_line(tmp_path: Path, provider: str) -> None:
+    """Its vectors would be others in every process, under one name."""
+    model = _without(make_model(tmp_path / "model"), "layer.1.")
+    options = DenseOptions(provider=provider, model=model, exports_path=str(tmp_path / "exports"))
+
+    with pytest.raises(
+        ModelUnusable,
+        match=r"^embeddings.dense.model: .* lack encoder.layer.1.* and \d+ more, which BertModel",
+    ) as raised:
+        open_dense(options)
+
+    assert len(str(raised.value).splitlines()) == 1
+    close_dense()
+
+
+@pytest.mark.parametrize("provider", ["local", "onnx", "sentence-transformers"])
+def test_a_model_without_a_pooler_is_whole(tmp_path: Path, provider: str) -> None:
+    """Many are stored so: vectors are pooled from tokens."""
+    model = _without(make_model(tmp_path / "model"), "pooler")
+    options = DenseOptions(provider=provider, model=model, exports_path=str(tmp_path / "exports"))
+
+    assert open_dense(options).embed(["the hive"]).shape == (1, 32)
+    close_dense()
+
+
+def test_a_sparse_model_without_its_head_is_refused_in_one_line(tmp_path: Path) -> None:
+    """An encoder alone may say that it is a masked-language model."""
+    model = _without(write_model(tmp_path / "model"), "cls.predictions")
+
+    with pytest.raises(ModelUnusable, match=r"^embeddings.sparse.model: .* lack cls.predictions") as raised:
+        open_sparse(SparseOptions(model=model))
+
+    assert len(str(raised.value).splitlines()) == 1
