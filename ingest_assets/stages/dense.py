@@ -13,7 +13,7 @@ from ingest_assets.embedders.batching import vectors_made
 from ingest_assets.embedders.counting import counting
 from ingest_assets.embedders.registry import describe_dense, open_dense
 from ingest_assets.embedders.vector_cache import CACHE_FILE, VectorCache, open_cache
-from ingest_assets.model.embedding import CacheOptions, DenseFacts, DenseOptions
+from ingest_assets.model.embedding import CacheOptions, DenseFacts, DenseOptions, Truncation
 from ingest_assets.model.errors import ContractBroken, ItemError
 from ingest_assets.model.identity import canonical_json, sha256_text
 from ingest_assets.model.items import ItemContext, WorkItem
@@ -89,7 +89,7 @@ class DenseStage:
     def _vectors(self, chunks: pa.Table, facts: DenseFacts, context: ItemContext) -> np.ndarray:
         """As the provider gives them: those that are remembered, and those that are made now, each once."""
         texts: list[str] = chunks["contextualized"].to_pylist()
-        cache, space = self._cache(), cache_space(facts)
+        cache, space = self._cache(), cache_space(facts, self.options.truncation)
         known: list[np.ndarray | None] = [None] * len(texts)
         if cache and not context.anew:
             known = [_of_length(facts.dim, vector) for vector in cache.get(space, texts)]
@@ -160,9 +160,9 @@ def _of_length(dim: int, remembered: np.ndarray | None) -> np.ndarray | None:
     return remembered if remembered is not None and len(remembered) == dim else None
 
 
-def cache_space(facts: DenseFacts) -> str:
-    """Vectors are the same where all that decides them is."""
-    return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage"]))
+def cache_space(facts: DenseFacts, truncation: Truncation) -> str:
+    """Vectors are the same where all that decides them is; one of a cut text answers none that is refused."""
+    return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage", truncation]))
 
 
 def _of_chunk(error: ItemError, chunk_ids: Sequence[str]) -> ItemError:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ingest_assets.embedders.errors import TextTooLong
 from ingest_assets.embedders.registry import close_dense, dense_kind
 from ingest_assets.embedders.vector_cache import CACHE_FILE, VectorCache
 from ingest_assets.model.embedding import CacheOptions, DenseOptions
@@ -17,6 +18,7 @@ from ingest_assets.model.items import ItemContext
 from ingest_assets.model.schemas import CHUNKS
 from ingest_assets.stages.dense import DenseStage, cache_space
 from ingest_assets.storage.tables import Table
+from ingest_tests.embedders.tiny_models import make_model
 from ingest_tests.rows import blank_rows
 from ingest_tests.stages.conftest import item_of, write_table
 
@@ -223,11 +225,25 @@ def test_a_package_that_names_no_model_in_its_identity_mixes_no_vectors(
     assert len(rows["vector"][0]) == after.facts.dim
 
 
+def test_a_text_that_was_cut_before_is_refused_where_the_settings_say_so(tmp_path: Path) -> None:
+    """Whatever the cache holds: rows must not depend on it."""
+    cached = CacheOptions(path=str(tmp_path / "cache"))
+    settings: dict[str, Any] = {"provider": "local", "model": make_model(tmp_path / "model"), "cache": cached}
+    table = chunks_of(tmp_path, a=["the hive", "soup " * 500])
+
+    assert run(stage(**settings), table, tmp_path)["a"].num_rows == 2
+    refused = run(stage(**settings, truncation="refuse"), table, tmp_path)["a"]
+
+    assert isinstance(refused, TextTooLong)
+    assert str(refused).startswith("Chunk a-1: ")
+    close_dense()
+
+
 def test_a_remembered_vector_of_another_length_is_made_anew(asked: list[str], tmp_path: Path) -> None:
     """It is as if it were not there, and the right one takes its place."""
     recipe = stage(cache=CacheOptions(path=str(tmp_path / "cache")))
     cache = VectorCache(tmp_path / "cache" / CACHE_FILE, 2**20)
-    cache.put(cache_space(recipe.facts), ["one"], np.ones((1, 3), dtype=np.float32))
+    cache.put(cache_space(recipe.facts, "cut"), ["one"], np.ones((1, 3), dtype=np.float32))
     table, context = chunks_of(tmp_path, a=["one", "two"]), ItemContext()
 
     rows = run(recipe, table, tmp_path, context)["a"]
