@@ -2,7 +2,7 @@
 
 from ingest_assets.config import Settings
 from ingest_assets.embedders.models import PACKAGED
-from ingest_assets.embedders.registry import describe_dense
+from ingest_assets.embedders.registry import BUILT_IN, describe_dense, resolve_dense
 from ingest_assets.model.embedding import PACKAGED_MODEL, DenseFacts
 from ingest_assets.stages.chunks import ChunksStage
 
@@ -17,6 +17,7 @@ def chunks_stage(settings: Settings) -> ChunksStage:
 
 def _tokenizer(settings: Settings, facts: DenseFacts) -> str:
     """The one named for chunks, or the dense embedder's own, or where nobody knows it the packaged one."""
-    model = settings.embeddings.dense.model
-    own = model if model in PACKAGED else facts.tokenizer
+    dense = resolve_dense(settings.embeddings.dense)
+    is_packaged = dense.provider in BUILT_IN and dense.model in PACKAGED  # others may have no use for a model
+    own = dense.model if is_packaged else facts.tokenizer
     return settings.chunks.tokenizer or own or PACKAGED_MODEL

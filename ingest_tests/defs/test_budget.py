@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.defs.home import open_home
+from ingest_assets.embedders.registry import dense_kind
 from ingest_assets.embedders.tokenizer_files import load_tokenizer
 from ingest_assets.model.embedding import PACKAGED_MODEL
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.stages.chunks import ChunksStage
+from ingest_tests.embedders.tiny_models import make_model
 
 ENDPOINT = """
 [embeddings.dense]
@@ -45,6 +47,33 @@ def test_chunks_larger_than_what_an_endpoint_reads_are_refused_with_both_numbers
 
     with pytest.raises(ConfigError, match=r"256.*128"):
         _chunks(tmp_path, settings)
+
+
+PACKAGE = """
+from ingest_assets.model.embedding import DenseFacts
+
+class Kind:
+    def describe(self, options):
+        return DenseFacts("far", "far@1", 2, 64, {tokenizer!r}, True, {{}})
+    def open(self, options):
+        raise NotImplementedError
+"""
+
+
+def test_a_packages_own_tokenizer_counts_also_where_no_model_is_named(tmp_path: Path, monkeypatch):
+    """Such a provider needs no model of ours."""
+    tokenizer = make_model(tmp_path / "tokenizer")
+    info = tmp_path / "site" / "far-1.dist-info"
+    info.mkdir(parents=True)
+    (tmp_path / "site" / "far_provider.py").write_text(PACKAGE.format(tokenizer=tokenizer))
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: far\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[ingest_assets.dense_providers]\nfar = far_provider:Kind\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+    stage = _chunks(tmp_path, '[embeddings.dense]\nprovider = "far"\n')
+
+    assert (stage.tokenizer, stage.limit) == (tokenizer, 64)
+    dense_kind.cache_clear()
 
 
 @pytest.mark.parametrize("prefix", ["", "passage: ", "Represent this passage so that it is found: "])
