@@ -100,6 +100,7 @@ def test_every_path_the_guide_names_is_there(grown: Copy):
     assert [path for path in sorted(named) if not (grown.folder / path).is_file()] == []
 
 
+@pytest.mark.slow
 def test_the_guides_test_passes_and_ours_find_nothing_forgotten(grown: Copy):
     """The graph, the rooms and the README hold for the new stage too."""
     columns = "ingest_tests/architecture/test_readme.py::test_the_columns_listed_are_those_of_the_tables"

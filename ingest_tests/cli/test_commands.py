@@ -144,6 +144,7 @@ def test_an_error_budget_stops_the_stage_and_keeps_what_is_done(ingest: Command,
     assert ingest.json("doctags", check=1)["converted"] == 3
 
 
+@pytest.mark.slow
 def test_doctor_finds_a_missing_source(done: Command):
     """The doctor looks where the trouble will be."""
     found = done("doctor", check=1, INGEST_SOURCES__GONE__PATH="/nowhere/at/all")

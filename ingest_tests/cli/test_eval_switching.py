@@ -99,7 +99,9 @@ def world(ingest: Command, tmp_path: Path) -> Iterator[World]:
         close_dense()
 
 
-@pytest.mark.parametrize("dim", [8, 4], ids=["as long", "shorter"])
+@pytest.mark.parametrize(
+    "dim", [pytest.param(8, id="as long"), pytest.param(4, id="shorter", marks=pytest.mark.slow)]
+)
 def test_a_new_model_is_judged_by_its_own_vectors_although_a_document_keeps_it_from_serving(
     world: World, dim: int
 ):
@@ -117,6 +119,7 @@ def test_a_new_model_is_judged_by_its_own_vectors_although_a_document_keeps_it_f
     assert list((Path(second["home"]) / "data" / "embeddings").glob("dense@*"))
 
 
+@pytest.mark.slow
 def test_other_terms_are_judged_by_their_own_tables_and_statistics(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):

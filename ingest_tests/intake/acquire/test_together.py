@@ -52,6 +52,7 @@ def queued(intake: Intake, site: Site, handler: Crowd, count: int) -> str:
     return batch
 
 
+@pytest.mark.slow
 def test_four_processes_never_ask_one_host_for_more_than_three_documents_at_a_time(
     intake_on_each: Intake, ledger_is_at: Path | str, site: Site
 ) -> None:
@@ -163,6 +164,7 @@ def test_a_run_that_is_interrupted_gives_back_what_is_under_way(intake: Intake, 
     assert intake["a"].detail["resumed_from_bytes"] > 0
 
 
+@pytest.mark.slow
 def test_a_lease_is_kept_alive_for_as_long_as_the_download_takes(intake: Intake, site: Site) -> None:
     """Heartbeats: nobody else gets the artifact, though its lease would have ended long ago."""
     times = iter(range(0, 10_000_000, 10))  # every look at the clock is ten seconds later
