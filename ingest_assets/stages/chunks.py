@@ -32,7 +32,7 @@ class ChunksStage:
     """
 
     name: ClassVar[str] = "chunks"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     spec: ClassVar[TableSpec] = CHUNKS
     preload: ClassVar[tuple[str, ...]] = PRELOAD
 

@@ -44,6 +44,7 @@ LOADED_BY_DOCLING = {
     "parsing/writing/writer.py",
     "stages/chunking/chunker.py",
     "stages/chunking/cutting.py",
+    "stages/chunking/rows.py",
     "stages/chunking/tables.py",
     "stages/chunking/tree.py",
     "stages/chunking/writing.py",

@@ -13,12 +13,12 @@ from docling_core.transforms.serializer.base import (
     BaseSerializerProvider,
     BaseTableSerializer,
 )
-from docling_core.transforms.serializer.markdown import MarkdownTableSerializer
 from docling_core.types.doc import DoclingDocument, TableItem
 from pydantic import ConfigDict
 
 from ingest_assets.model.chunking import Tables
 from ingest_assets.stages.chunking.counting import open_counter
+from ingest_assets.stages.chunking.rows import RowsWriter
 from ingest_assets.stages.chunking.tables import TripletWriter
 from ingest_assets.stages.chunking.writing import Writer
 
@@ -109,7 +109,7 @@ def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, tables: 
     Docling's own way repeats a header that its own writing of tables does not have, and begins each piece
     with the rule below it. With `values` that is left out: each value has its column's name already.
     """
-    written = MarkdownTableSerializer() if tables == "rows" else TripletWriter()
+    written = RowsWriter() if tables == "rows" else TripletWriter()
     return QuickChunker(
         tokenizer=CountingTokenizer(
             tokenizer=tokenizer, max_tokens=max_tokens, counter=open_counter(tokenizer)

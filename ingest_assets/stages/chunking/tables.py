@@ -53,17 +53,9 @@ def table_text(data: TableData, text_of: TextOf) -> str:
 
 def _texts(data: TableData, text_of: TextOf) -> tuple[list[str], list[list[str]]]:
     """The columns' names, which are numbers where there is no header, and the rows below."""
-    grid = _grid(data)
+    grid = grid_of(data)
     headers = data._count_column_header_rows(grid=grid)
-    known: dict[tuple[int, int], str] = {}
-
-    def text(cell: TableCell) -> str:
-        place = (cell.start_row_offset_idx, cell.start_col_offset_idx)
-        if place not in known:
-            known[place] = text_of(cell)
-        return known[place]
-
-    texts = [[text(cell) for cell in row] for row in grid]
+    texts = cell_texts(grid, text_of)
     names = [_name(above) for above in zip(*texts[:headers], strict=True)]
     body = [[text.strip() for text in row] for row in texts[headers:]]
     return names or [str(column) for column in range(data.num_cols)], body
@@ -76,7 +68,20 @@ def _name(texts: tuple[str, ...]) -> str:
     return name.strip()
 
 
-def _grid(data: TableData) -> list[list[TableCell]]:
+def cell_texts(grid: list[list[TableCell]], text_of: TextOf) -> list[list[str]]:
+    """The text in each place of a table; each cell is asked for once, however far it reaches."""
+    known: dict[tuple[int, int], str] = {}
+
+    def text(cell: TableCell) -> str:
+        place = (cell.start_row_offset_idx, cell.start_col_offset_idx)
+        if place not in known:
+            known[place] = text_of(cell)
+        return known[place]
+
+    return [[text(cell) for cell in row] for row in grid]
+
+
+def grid_of(data: TableData) -> list[list[TableCell]]:
     """What stands in each place of the table; a cell that reaches over several stands in each."""
     places: list[list[TableCell | None]] = [[None] * data.num_cols for _ in range(data.num_rows)]
     for cell in data.table_cells:

@@ -1,6 +1,7 @@
 """Documents of every shape that the writer of chunks meets, drawn at random."""
 
 import random
+from collections.abc import Sequence
 
 from docling_core.types.doc import (
     ContentLayer,
@@ -159,3 +160,20 @@ class Maker:
 def made(seed: int, things: int = 8) -> DoclingDocument:
     """The same document for the same numbers, as it is after it was stored and read again."""
     return DoclingDocument.model_validate_json(Maker(seed, things).document.model_dump_json())
+
+
+def table_of(*rows: Sequence[str]) -> TableData:
+    """A table of these texts, the first row its header."""
+    cells = [
+        TableCell(
+            text=text,
+            start_row_offset_idx=row,
+            end_row_offset_idx=row + 1,
+            start_col_offset_idx=column,
+            end_col_offset_idx=column + 1,
+            column_header=row == 0,
+        )
+        for row, texts in enumerate(rows)
+        for column, text in enumerate(texts)
+    ]
+    return TableData(table_cells=cells, num_rows=len(rows), num_cols=len(rows[0]))

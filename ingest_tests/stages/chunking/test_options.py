@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, TableData
+from docling_core.types.doc import DocItemLabel, DoclingDocument
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ from ingest_assets.model.errors import ConfigError
 from ingest_assets.stages.chunking.cutting import Cutter
 from ingest_assets.stages.chunking.pieces import Piece, is_table
 from ingest_tests.stages.chunking.conftest import tokenizer_of
-from ingest_tests.stages.chunking.documents import made
+from ingest_tests.stages.chunking.documents import made, table_of
 
 
 def cut(document: DoclingDocument, **options: Any) -> tuple[list[Piece], Cutter]:
@@ -35,20 +35,9 @@ def sections(*sizes: int, levels: Sequence[int] = ()) -> DoclingDocument:
 
 def grid(rows: int) -> DoclingDocument:
     """A table of three columns with a header."""
-    cells = [
-        TableCell(
-            text=f"name {column}" if row == 0 else f"value {row} {column}",
-            start_row_offset_idx=row,
-            end_row_offset_idx=row + 1,
-            start_col_offset_idx=column,
-            end_col_offset_idx=column + 1,
-            column_header=row == 0,
-        )
-        for row in range(rows)
-        for column in range(3)
-    ]
+    values = [[f"value {row} {column}" for column in range(3)] for row in range(1, rows)]
     document = DoclingDocument(name="x")
-    document.add_table(TableData(table_cells=cells, num_rows=rows, num_cols=3))
+    document.add_table(table_of(["name 0", "name 1", "name 2"], *values))
     return document
 
 

@@ -33,10 +33,12 @@ READ_QUICKLY = {".md", ".html", ".docx", ".pptx", ".xlsx"}
 
 
 class _MarkdownTables(ChunkingSerializerProvider):
-    """Docling's own recipe for tables with their header repeated."""
+    """Docling's own recipe for tables with their header repeated, without filling up their columns."""
 
     def get_serializer(self, doc: DoclingDocument) -> ChunkingDocSerializer:
-        return ChunkingDocSerializer(doc=doc, table_serializer=MarkdownTableSerializer())
+        plain = ChunkingDocSerializer.model_fields["params"].default
+        params = plain.model_copy(update={"compact_tables": True})
+        return ChunkingDocSerializer(doc=doc, table_serializer=MarkdownTableSerializer(), params=params)
 
 
 def by_docling(document: DoclingDocument, kind: str, options: ChunkOptions) -> list[tuple[Any, ...]]:
