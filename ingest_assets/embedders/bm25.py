@@ -2,16 +2,17 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingest_assets.embedders.terms import analysis_for, uses_language
+from ingest_assets.embedders.languages import stop_words
+from ingest_assets.embedders.terms import Analysis, analysis_for, uses_language
+from ingest_assets.model.admission import UNDETERMINED
 from ingest_assets.model.embedding import LexicalOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -49,7 +50,10 @@ class LexicalIndex:
     ) -> None:
         self._options, self._stats, self._k1 = options, stats, k1
         self._chunk_ids = rows["chunk_id"].combine_chunks()
-        self._languages = sorted(each for each in pc.unique(rows["language"]).to_pylist() if each)
+        languages = rows["language"].combine_chunks().fill_null("").dictionary_encode()
+        self._languages = {each: number for number, each in enumerate(languages.dictionary.to_pylist())}
+        of_language = languages.indices.to_numpy()
+        self._chunks_in = np.bincount(of_language, minlength=len(self._languages))
         self._penalty = k1 * (1 - b + b * rows["length"].to_numpy() / max(stats.average_length, 1e-9))
         terms = rows["terms"].combine_chunks()
         encoded = terms.flatten().dictionary_encode()
@@ -60,6 +64,8 @@ class LexicalIndex:
         self._counts = rows["counts"].combine_chunks().flatten().to_numpy()[order]
         self._starts = np.searchsorted(ids[order], np.arange(len(encoded.dictionary) + 1))
         self._term_ids = {term: number for number, term in enumerate(encoded.dictionary.to_pylist())}
+        self._is_in = np.zeros((len(self._term_ids), len(self._languages)), bool)
+        self._is_in[ids, of_language[of_chunk]] = True
 
     @classmethod
     def open(cls, data: Path | str, *, k1: float = 1.2, b: float = 0.75) -> "LexicalIndex":
@@ -84,7 +90,11 @@ class LexicalIndex:
     def search(self, query: str, k: int = 10, *, language: str = "") -> list[tuple[str, float]]:
         """The best chunks with their scores, best first; equal ones as they stand in the tables.
 
-        Where terms depend on the language and the query's is not given, it is read in each of the rows'.
+        Where terms depend on the language and the query's is not given, it is read in each of the rows', all
+        without the stop words of the one that it seems to be in: to the rules of the others they are rare
+        words, and would outweigh all that was asked for. It seems to be in the language of which it has the
+        most words, those that its rows hold and, twice, its stop words; if two have as many, in that of more
+        chunks. A query of nothing but stop words keeps them.
         """
         scores = np.zeros(len(self), dtype=np.float64)
         for term, count in sorted(self._terms(query, language).items()):
@@ -98,11 +108,31 @@ class LexicalIndex:
 
     def _terms(self, query: str, language: str) -> Counter[str]:
         """The query's terms by the analysis of the rows."""
-        languages = [language] if language or not uses_language(self._options) else self._languages
+        if language or not uses_language(self._options):
+            return Counter(analysis_for(self._options, language).terms(query))
+        without = self._stop_words(set(Analysis().terms(query)))
         found: Counter[str] = Counter()
-        for each in languages:
-            found |= Counter(analysis_for(self._options, each).terms(query))
+        for each in filter(None, self._languages):
+            found |= Counter(analysis_for(self._options, each).terms(query, without))
         return found
+
+    def _stop_words(self, words: Set[str]) -> Set[str]:
+        """Those of the language that a query of these words seems to be in; none if they are all it has."""
+        known = sorted(set(self._languages) - {"", UNDETERMINED})
+        if not known or not self._options.stop_words:
+            return frozenset()
+        seeming = max(known, key=lambda each: self._weight(each, words))
+        return stop_words(seeming) if words - stop_words(seeming) else frozenset()
+
+    def _weight(self, language: str, words: Set[str]) -> tuple[int, int]:
+        """How many of the words are the language's, and how many of the chunks.
+
+        A stop word counts twice: a few quoted words in the rows make no language of a query's own.
+        """
+        analysis, number = analysis_for(self._options, language), self._languages[language]
+        terms = [self._term_ids.get(term) for word in words for term in analysis.of_word(word)]
+        held = sum(bool(self._is_in[term, number]) for term in terms if term is not None)
+        return 2 * len(words & stop_words(language)) + held, int(self._chunks_in[number])
 
     def _add(self, scores: np.ndarray, term: str, count: int) -> None:
         number = self._term_ids.get(term)

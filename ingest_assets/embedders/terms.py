@@ -2,7 +2,7 @@
 
 import functools
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,15 +37,18 @@ class Analysis:
     stops: bool = False
     language: str = ""
 
-    def terms(self, text: str) -> list[str]:
-        """Every occurrence, in the order of the text.
+    def terms(self, text: str, without: Set[str] = frozenset()) -> list[str]:
+        """Every occurrence, in the order of the text, but for the words it is to be read `without`.
 
         Scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) give a term for each two
         characters that stand side by side: no dictionary is needed, and any word of two or more is found.
         """
         found: list[str] = []
         for match in _WORD.finditer(folded(text)):
-            found += _pairs(match[1]) if match[1] else self.of_word(match[0])
+            if match[1]:
+                found += _pairs(match[1])
+            elif match[0] not in without:
+                found += self.of_word(match[0])
         return [term for term in found if len(term) >= self.min_chars]
 
     def terms_of_pieces(self, pieces: Iterable[str]) -> list[tuple[str, ...]]:

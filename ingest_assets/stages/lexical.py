@@ -4,7 +4,7 @@ import functools
 import threading
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,6 +26,8 @@ from ingest_assets.storage.tables import Table
 _TEXT, _LANGUAGE = "contextualized", "language"
 # Counting is several times faster by the hundred than by the one, and most documents have a few chunks.
 ROWS_AT_ONCE = 512
+# Each language counts all rows of a block for its own few: with more than these a document alone is faster.
+LANGUAGES_AT_ONCE = 4
 _counting = threading.Lock()
 
 
@@ -98,23 +100,48 @@ def _from_blocks(path: Path, start: int, rows: int, analysis: Analysis) -> pa.Ta
     found = []
     for first in range(start - start % ROWS_AT_ONCE, start + rows, ROWS_AT_ONCE):
         with _counting:  # whoever asks for the same rows waits for them instead of counting them too
-            block = _block(path, signature, first, analysis)
+            block = _block(path, signature, first)
+            whole = block.whole(analysis)
         begin = max(start - first, 0)
-        found.append(block.slice(begin, start + rows - first - begin))
+        part = (begin, start + rows - first - begin)
+        found.append(_count(block.chunks.slice(*part), analysis) if whole is None else whole.slice(*part))
     return pa.concat_tables(found)
 
 
+@dataclass(slots=True)
+class _Block:
+    """Chunks that stand side by side, read once for all languages."""
+
+    chunks: pa.Table
+    counted: dict[Analysis, pa.Table] = field(default_factory=dict)
+
+    def whole(self, analysis: Analysis) -> pa.Table | None:
+        """All of them counted, for the first few languages; nothing for any further one."""
+        if analysis not in self.counted and len(self.counted) < LANGUAGES_AT_ONCE:
+            self.counted[analysis] = _count(self.chunks, analysis)
+        return self.counted.get(analysis)
+
+
 @functools.lru_cache(maxsize=4)
-def _block(path: Path, signature: tuple[int, ...], first: int, analysis: Analysis) -> pa.Table:
-    return _read_and_count(path, first, ROWS_AT_ONCE, analysis)
+def _block(path: Path, signature: tuple[int, ...], first: int) -> _Block:
+    chunks = _read(path, first, ROWS_AT_ONCE)
+    every = pa.array(range(chunks.num_rows), pa.int64())
+    return _Block(chunks.take(every))  # a copy: a slice would keep its whole row group in memory
 
 
 def _read_and_count(path: Path, start: int, rows: int, analysis: Analysis) -> pa.Table:
+    return _count(_read(path, start, rows), analysis)
+
+
+def _read(path: Path, start: int, rows: int) -> pa.Table:
     reader = RowReader(path, [*IDENTITY, _TEXT])
     try:
-        chunks = reader.read(start, rows)
+        return reader.read(start, rows)
     finally:
         reader.close()
+
+
+def _count(chunks: pa.Table, analysis: Analysis) -> pa.Table:
     counted = count_terms(chunks[_TEXT].combine_chunks(), analysis)
     columns = {"terms": counted.terms, "counts": counted.counts, "length": counted.length}
     return pa.table({**{name: chunks[name] for name in IDENTITY}, **columns})

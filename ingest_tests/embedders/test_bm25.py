@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,12 +23,22 @@ TEXTS = {
     "both": "Under the bridge they eat soup, and more soup.",
     "empty": "...",
 }
+ABOUT_WINGS = {
+    "asked for": "The boundary layer of the wing is what separates in the wake.",
+    **{f"other {number}": f"What the drag of the wing is in test {number}." for number in range(50)},
+}
 
 
 def index(texts=TEXTS, options: LexicalOptions = DEFAULT, **parameters: float) -> LexicalIndex:
     """An index of some texts."""
     rows = lexical_rows(texts, options)
     return LexicalIndex(rows, stats_by_hand(rows), options, **parameters)
+
+
+def index_of_languages(**texts: dict[str, str]) -> LexicalIndex:
+    """An index of texts by their language."""
+    rows = pa.concat_tables([lexical_rows(each, DEFAULT, language) for language, each in texts.items()])
+    return LexicalIndex(rows, stats_by_hand(rows), DEFAULT)
 
 
 def by_the_book(texts, query: str, options: LexicalOptions, k1: float, b: float) -> dict[str, float]:
@@ -90,15 +101,68 @@ def test_terms_that_the_statistics_do_not_know_yet_still_count() -> None:
 
 def test_a_query_is_read_in_each_of_the_rows_languages() -> None:
     """Unless its own is given."""
-    import pyarrow as pa
-
-    english = lexical_rows({"english": "beautiful houses"}, DEFAULT, "en")
-    german = lexical_rows({"deutsch": "schöne Häuser"}, DEFAULT, "de")
-    rows = pa.concat_tables([english, german])
-    mixed = LexicalIndex(rows, stats_by_hand(rows), DEFAULT)
+    mixed = index_of_languages(en={"english": "beautiful houses"}, de={"deutsch": "schöne Häuser"})
 
     assert [name for name, _ in mixed.search("Haus houses")] == ["english", "deutsch"]
     assert [name for name, _ in mixed.search("Häusern", language="de")] == ["deutsch"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("und", "Is it? What of the?"),
+        ("de", "Was ist der Preis? What is the price of a ticket to the sea?"),
+        ("de", "What is the boundary of the sea, fragt der Fischer."),
+    ],
+)
+def test_stop_words_in_rows_of_another_language_outweigh_nothing(language: str, text: str) -> None:
+    """There they are rare, and rare words weigh most."""
+    mixed = index_of_languages(en=ABOUT_WINGS, **{language: {"stray": text}})
+
+    assert mixed.search("What is the boundary layer of the wing?")[0][0] == "asked for"
+
+
+def test_a_query_in_the_rarer_language_loses_that_languages_stop_words() -> None:
+    """In English rows `die` is a word like any other, and a German query is full of it."""
+    english = {**ABOUT_WINGS, "stray": "As bees die they die alone."}
+    mixed = index_of_languages(en=english, de={"gefragt": "Die Grenzschicht liegt am Flügel an."})
+
+    assert [name for name, _ in mixed.search("Was ist die Grenzschicht?")] == ["gefragt"]
+    assert [name for name, _ in mixed.search("die Grenzschicht")] == ["gefragt"]
+
+
+def test_a_word_is_kept_that_only_another_language_stops() -> None:
+    """`die` and `war` are content in English."""
+    english = {"casting": "Steel for die casting.", "casts": "Casts of plaster.", "war": "Man at war."}
+    mixed = index_of_languages(en=english, de={"deutsch": "Der Gips war trocken, die Form auch."})
+
+    assert [name for name, _ in mixed.search("die casting")] == ["casting", "casts"]
+    assert [name for name, _ in mixed.search("man at war")] == ["war"]
+
+
+def test_where_two_languages_know_a_query_as_well_that_of_more_chunks_is_its_own() -> None:
+    """Two words cannot tell."""
+    words = {"war crimes": "war crimes", "crimes": "crimes"}
+    more_english = index_of_languages(en=words, de={"de": "Der Apfel war faul."})
+    more_german = index_of_languages(en=words, de={"a": "Apfel", "b": "Birne", "c": "Kirsche"})
+
+    assert [name for name, _ in more_english.search("war crimes")] == ["war crimes", "crimes"]
+    assert [name for name, _ in more_german.search("war crimes")] == ["crimes", "war crimes"]
+
+
+def test_a_query_of_stop_words_alone_keeps_them() -> None:
+    """A title of three words has no language, and may be all that was asked for."""
+    mixed = index_of_languages(en=ABOUT_WINGS, und={"band": "The Who"})
+
+    assert [name for name, _ in mixed.search("the who")] == ["band"]
+
+
+@given(st.lists(st.sampled_from(["the", "bridge", "bridges", "die", "soup", "of", "東京"]), max_size=6))
+def test_in_a_corpus_of_one_language_every_query_is_in_it(words: list[str]) -> None:
+    """Whether that is said or not."""
+    query = " ".join(words)
+
+    assert index().search(query) == index().search(query, language="en")
 
 
 def test_without_tables_the_error_says_what_to_run(tmp_path: Path) -> None:
