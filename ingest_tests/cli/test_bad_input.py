@@ -14,6 +14,7 @@ from ingest_assets.cli.runs import run_batches
 from ingest_assets.defs.graph import stages_between
 from ingest_assets.defs.home import open_home
 from ingest_tests.conftest import Command, clean_environment
+from ingest_tests.packages import offer_providers
 
 
 def _line(done) -> str:
@@ -202,19 +203,15 @@ def test_a_provider_that_cannot_describe_itself_is_one_line(
     ingest: Command, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """A package is the user's own code; its fault is a fault of the settings."""
-    info = tmp_path / "site" / "mine-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[ingest_assets.dense_providers]\nmine = mine_kind:Kind\n")
-    (info.parent / "mine_kind.py").write_text(
+    source = (
         "class Kind:\n    def describe(self, options):\n        raise ValueError('no\\nmodel')\n"
         "    def open(self, options): ...\n"
     )
-    monkeypatch.syspath_prepend(str(info.parent))
+    monkeypatch.syspath_prepend(str(offer_providers(tmp_path / "site", "mine", source, {"mine": "Kind"})))
 
     done = ingest("all", "--input", notes, check=2, INGEST_EMBEDDINGS__DENSE__PROVIDER="mine")
 
     assert _line(done) == (
-        "ingest: embeddings.dense.provider: 'mine' of package mine (mine_kind:Kind): describe() failed "
+        "ingest: embeddings.dense.provider: 'mine' of package mine (mine:Kind): describe() failed "
         "(ValueError: no model); mend the package."
     )

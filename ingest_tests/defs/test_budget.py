@@ -11,6 +11,7 @@ from ingest_assets.model.embedding import PACKAGED_MODEL
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_tests.embedders.tiny_models import make_model
+from ingest_tests.packages import offer_providers
 
 ENDPOINT = """
 [embeddings.dense]
@@ -63,12 +64,8 @@ class Kind:
 def test_a_packages_own_tokenizer_counts_also_where_no_model_is_named(tmp_path: Path, monkeypatch):
     """Such a provider needs no model of ours."""
     tokenizer = make_model(tmp_path / "tokenizer")
-    info = tmp_path / "site" / "far-1.dist-info"
-    info.mkdir(parents=True)
-    (tmp_path / "site" / "far_provider.py").write_text(PACKAGE.format(tokenizer=tokenizer))
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: far\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[ingest_assets.dense_providers]\nfar = far_provider:Kind\n")
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    source = PACKAGE.format(tokenizer=tokenizer)
+    monkeypatch.syspath_prepend(str(offer_providers(tmp_path / "site", "far", source, {"far": "Kind"})))
 
     stage = _chunks(tmp_path, '[embeddings.dense]\nprovider = "far"\n')
 

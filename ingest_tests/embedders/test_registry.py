@@ -18,6 +18,7 @@ from ingest_assets.embedders.registry import (
 )
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError, ContractBroken, ItemError
+from ingest_tests.packages import offer_providers
 
 MODULE = """
 import numpy as np
@@ -78,32 +79,27 @@ kind = Kind()
 shut = Shut()
 nothing = 3
 """
-ENTRY_POINTS = """[ingest_assets.dense_providers]
-lengths = far_lengths:Kind
-ready = far_lengths:kind
-shut = far_lengths:shut
-nothing = far_lengths:nothing
-broken = far_lengths:missing
-local = far_lengths:Kind
-raises = far_lengths:Raises
-gives-a-dict = far_lengths:GivesADict
-gives-no-dim = far_lengths:GivesNoDim
-gives-objects = far_lengths:GivesObjects
-cannot-be-made = far_lengths:CannotBeMade
-opens-another = far_lengths:OpensAnother
-unlucky = far_lengths:Unlucky
-"""
+PROVIDERS = {
+    "lengths": "Kind",
+    "ready": "kind",
+    "shut": "shut",
+    "nothing": "nothing",
+    "broken": "missing",
+    "local": "Kind",
+    "raises": "Raises",
+    "gives-a-dict": "GivesADict",
+    "gives-no-dim": "GivesNoDim",
+    "gives-objects": "GivesObjects",
+    "cannot-be-made": "CannotBeMade",
+    "opens-another": "OpensAnother",
+    "unlucky": "Unlucky",
+}
 
 
 @pytest.fixture
 def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package as pip installs it: a module, and its entry points in its `.dist-info`."""
-    (tmp_path / "far_lengths.py").write_text(MODULE)
-    info = tmp_path / "far_lengths-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: far-lengths\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    """A package that offers providers of all sorts."""
+    monkeypatch.syspath_prepend(str(offer_providers(tmp_path / "site", "far-lengths", MODULE, PROVIDERS)))
     dense_kind.cache_clear()
     yield
     close_dense()

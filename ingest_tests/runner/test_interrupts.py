@@ -4,104 +4,35 @@ import os
 import signal
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
 from types import FrameType
 
 import pytest
 
 from ingest_assets.backends import InlineBackend, ProcessBackend, ThreadBackend
-from ingest_assets.model.items import Plan, Result, WorkItem
+from ingest_assets.model.items import WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.model.ports import ExecutionBackend
-from ingest_assets.runner import Manifest, ManifestRow, read_manifest, run_stage
+from ingest_assets.runner import Manifest, read_manifest, run_stage
 from ingest_tests.runner.fakes import Recording, plan_from, plan_of
-from ingest_tests.runner.workers import Writing, by_name
-
-
-class Interrupted(BaseException):
-    """What an orchestrator raises in the main thread."""
-
-
-def _paced(item: WorkItem, context: object) -> Result:
-    """Writes its output after as many seconds as its meta says."""
-    return Writing(float(item.meta.get("seconds", 0)))(item, context)
-
-
-def _writing(folder: Path, **seconds: float) -> Plan:
-    items = [
-        WorkItem(name, "f", output_paths=(str(folder / name),), meta={"seconds": each})
-        for name, each in seconds.items()
-    ]
-    return Plan("stage", items, len(items))
-
-
-def _backend(kind: str) -> ThreadBackend | ProcessBackend:
-    return ThreadBackend(2) if kind == "threads" else ProcessBackend(2)
-
-
-@contextmanager
-def _pressed(
-    when: Callable[[], bool], after_s: Sequence[float] = (0.1,), number: int = signal.SIGINT
-) -> Iterator[None]:
-    """Send this process a signal so many seconds after something has become true."""
-
-    def press() -> None:
-        give_up = time.monotonic() + 30
-        while not when() and time.monotonic() < give_up:
-            time.sleep(0.005)
-        true_since = time.monotonic()
-        for each in after_s:
-            time.sleep(max(0.0, true_since + each - time.monotonic()))
-            os.kill(os.getpid(), number)
-
-    thread = threading.Thread(target=press, daemon=True)
-    thread.start()
-    yield
-    thread.join()
-
-
-@contextmanager
-def _handled(number: int, error: type[BaseException]) -> Iterator[None]:
-    """A host that turns a signal into an exception."""
-
-    def raise_it(_number: int, _frame: object) -> None:
-        raise error
-
-    before = signal.signal(number, raise_it)
-    yield
-    signal.signal(number, before)
-
-
-def _interrupted(
-    plan: Plan, options: StageOptions, backend: ExecutionBackend, folder: Path, worker=_paced
-) -> tuple[StageOutcome, dict[str, ManifestRow], float]:
-    """Run into an interrupt; gives the outcome, the last row of each item and the seconds it took."""
-    hooks, manifest, began = Recording(), Manifest(folder / "manifest.jsonl"), time.monotonic()
-    with pytest.raises((KeyboardInterrupt, Interrupted)):
-        run_stage(plan, worker, options, hooks, backend=backend, manifest=manifest)
-    took_s = time.monotonic() - began
-    (outcome,) = hooks.outcomes
-    rows = {row.item_id: row for row in read_manifest(manifest.path)}
-    _require_agreement(outcome, rows)
-    return outcome, rows, took_s
-
-
-def _require_agreement(outcome: StageOutcome, rows: dict[str, ManifestRow]) -> None:
-    counted = {"done": outcome.succeeded, "failed": outcome.failed, "cancelled": outcome.cancelled}
-    assert outcome.adds_up()
-    assert Counter(row.status for row in rows.values()) == Counter(counted)
+from ingest_tests.runner.interrupting import (
+    Interrupted,
+    backend_of,
+    handled,
+    interrupted,
+    pressed,
+    require_agreement,
+    writing,
+)
+from ingest_tests.runner.workers import by_name
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_the_first_interrupt_lets_running_items_finish_and_starts_no_other(tmp_path, kind):
     """What finishes within the grace time is work that the next run need not do."""
-    plan = _writing(tmp_path, a=0, b=1, c=1, d=0, e=0)
-    with _pressed(lambda: (tmp_path / "b.started").exists() and (tmp_path / "c.started").exists()):
-        outcome, rows, took_s = _interrupted(plan, StageOptions(grace_s=20), _backend(kind), tmp_path)
+    plan = writing(tmp_path, a=0, b=1, c=1, d=0, e=0)
+    with pressed(lambda: (tmp_path / "b.started").exists() and (tmp_path / "c.started").exists()):
+        outcome, rows, took_s = interrupted(plan, StageOptions(grace_s=20), backend_of(kind), tmp_path)
 
     assert (outcome.succeeded, outcome.cancelled) == (3, 2)
     assert outcome.cancelled_reason == "interrupted"
@@ -114,10 +45,10 @@ def test_the_first_interrupt_lets_running_items_finish_and_starts_no_other(tmp_p
 @pytest.mark.parametrize("error", [KeyboardInterrupt, Interrupted])
 def test_what_outlives_the_grace_time_is_stopped(tmp_path, kind, error):
     """Finished parts stay, the manifest and the hooks hear of the others, whatever the host raises."""
-    plan = _writing(tmp_path, a=0, b=60, c=60, d=0)
+    plan = writing(tmp_path, a=0, b=60, c=60, d=0)
     started = tmp_path / "c.started"
-    with _handled(signal.SIGALRM, error), _pressed(started.exists, number=signal.SIGALRM):
-        outcome, rows, took_s = _interrupted(plan, StageOptions(grace_s=0.5), _backend(kind), tmp_path)
+    with handled(signal.SIGALRM, error), pressed(started.exists, number=signal.SIGALRM):
+        outcome, rows, took_s = interrupted(plan, StageOptions(grace_s=0.5), backend_of(kind), tmp_path)
 
     assert (outcome.succeeded, outcome.cancelled) == (1, 3)
     assert (tmp_path / "a").read_text(encoding="utf-8") == "new a"
@@ -131,9 +62,9 @@ def test_what_outlives_the_grace_time_is_stopped(tmp_path, kind, error):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGALRM])
 def test_a_second_interrupt_ends_the_grace_time_at_once(tmp_path, kind, number):
     """By a signal that the stage knows, or by one that only the host knows."""
-    plan = _writing(tmp_path, a=60, b=60, c=0)
-    with _handled(number, KeyboardInterrupt), _pressed((tmp_path / "a.started").exists, (0.1, 0.6), number):
-        outcome, _, took_s = _interrupted(plan, StageOptions(grace_s=60), _backend(kind), tmp_path)
+    plan = writing(tmp_path, a=60, b=60, c=0)
+    with handled(number, KeyboardInterrupt), pressed((tmp_path / "a.started").exists, (0.1, 0.6), number):
+        outcome, _, took_s = interrupted(plan, StageOptions(grace_s=60), backend_of(kind), tmp_path)
 
     assert outcome.cancelled == 3
     assert took_s < 15
@@ -141,7 +72,7 @@ def test_a_second_interrupt_ends_the_grace_time_at_once(tmp_path, kind, number):
 
 def test_a_worker_that_is_ended_together_with_the_stage_cancels_its_item(tmp_path):
     """A supervisor may signal every process at once; the item has not failed."""
-    plan, started = _writing(tmp_path, a=60, b=0), tmp_path / "a.started"
+    plan, started = writing(tmp_path, a=60, b=0), tmp_path / "a.started"
 
     def end_the_worker() -> bool:
         if not started.exists() or not started.read_text():
@@ -149,8 +80,8 @@ def test_a_worker_that_is_ended_together_with_the_stage_cancels_its_item(tmp_pat
         threading.Timer(0.4, os.kill, (int(started.read_text()), signal.SIGTERM)).start()
         return True
 
-    with _pressed(end_the_worker):
-        outcome, _, took_s = _interrupted(plan, StageOptions(grace_s=60), ProcessBackend(1), tmp_path)
+    with pressed(end_the_worker):
+        outcome, _, took_s = interrupted(plan, StageOptions(grace_s=60), ProcessBackend(1), tmp_path)
 
     assert (outcome.failed, outcome.cancelled) == (0, 2)
     assert took_s < 15
@@ -158,9 +89,9 @@ def test_a_worker_that_is_ended_together_with_the_stage_cancels_its_item(tmp_pat
 
 def test_a_signal_that_arrives_twice_is_one_press(tmp_path):
     """`timeout` sends it to the process and to its group."""
-    plan = _writing(tmp_path, a=0.6)
-    with _pressed((tmp_path / "a.started").exists, (0.1, 0.105, 0.11)):
-        outcome, _, _ = _interrupted(plan, StageOptions(grace_s=20), ThreadBackend(1), tmp_path)
+    plan = writing(tmp_path, a=0.6)
+    with pressed((tmp_path / "a.started").exists, (0.1, 0.105, 0.11)):
+        outcome, _, _ = interrupted(plan, StageOptions(grace_s=20), ThreadBackend(1), tmp_path)
 
     assert outcome.succeeded == 1
 
@@ -169,8 +100,8 @@ def test_an_interrupt_while_items_wait_for_their_retry(tmp_path):
     """Nobody waits for a backoff of a minute."""
     options = StageOptions(retries=3, retry_backoff_s=60)
     path = tmp_path / "manifest.jsonl"
-    with _pressed(lambda: path.exists() and len(list(read_manifest(path))) == 2):
-        outcome, rows, took_s = _interrupted(
+    with pressed(lambda: path.exists() and len(list(read_manifest(path))) == 2):
+        outcome, rows, took_s = interrupted(
             plan_of("missing", "missing"), options, ThreadBackend(1), tmp_path, by_name
         )
 
@@ -182,7 +113,7 @@ def test_an_interrupt_while_items_wait_for_their_retry(tmp_path):
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_an_interrupt_while_an_item_is_handed_over_loses_no_item(tmp_path, kind):
     """It runs by then: left out of the books it would leave a part behind that nobody knows of."""
-    backend = _backend(kind)
+    backend = backend_of(kind)
     hand_over = backend.submit
 
     def submit(*arguments):
@@ -193,9 +124,7 @@ def test_an_interrupt_while_an_item_is_handed_over_loses_no_item(tmp_path, kind)
         return future
 
     backend.submit = submit
-    outcome, rows, _ = _interrupted(
-        _writing(tmp_path, a=0.3, b=0), StageOptions(grace_s=20), backend, tmp_path
-    )
+    outcome, rows, _ = interrupted(writing(tmp_path, a=0.3, b=0), StageOptions(grace_s=20), backend, tmp_path)
 
     assert (outcome.succeeded, outcome.cancelled) == (1, 1)
     assert rows["a"].status == "done"
@@ -204,9 +133,9 @@ def test_an_interrupt_while_an_item_is_handed_over_loses_no_item(tmp_path, kind)
 
 def test_an_interrupt_stops_an_item_that_runs_in_the_same_thread(tmp_path):
     """Nobody else could."""
-    plan = _writing(tmp_path, a=60, b=0)
-    with _pressed((tmp_path / "a.started").exists):
-        outcome, _, took_s = _interrupted(plan, StageOptions(), InlineBackend(), tmp_path)
+    plan = writing(tmp_path, a=60, b=0)
+    with pressed((tmp_path / "a.started").exists):
+        outcome, _, took_s = interrupted(plan, StageOptions(), InlineBackend(), tmp_path)
 
     assert outcome.cancelled == 2
     assert took_s < 15
@@ -220,7 +149,7 @@ def test_an_interrupt_while_nothing_is_in_flight(tmp_path):
         signal.raise_signal(signal.SIGINT)
         yield WorkItem("never", "f")
 
-    outcome, rows, _ = _interrupted(
+    outcome, rows, _ = interrupted(
         plan_from(items()), StageOptions(), ThreadBackend(1), tmp_path, worker=by_name
     )
 
@@ -261,7 +190,7 @@ def test_an_interrupt_inside_a_listener(tmp_path, call):
         )
 
     (outcome,) = listener.outcomes
-    _require_agreement(outcome, {row.item_id: row for row in read_manifest(manifest.path)})
+    require_agreement(outcome, {row.item_id: row for row in read_manifest(manifest.path)})
 
 
 def test_an_interrupt_at_the_very_end_is_raised_when_everybody_was_told(tmp_path):
@@ -296,7 +225,7 @@ def test_the_numbers_agree_wherever_a_held_ctrl_c_hits(tmp_path, delay_ms):
     plan = plan_of(*["ok", "fail", "mended"] * 400)
     presses = [(delay_ms + 2 * each) / 1000 for each in range(60)]
     before = signal.signal(signal.SIGINT, _raise_inside_the_stage)
-    with _pressed(manifest.path.exists, presses), pytest.raises(KeyboardInterrupt):
+    with pressed(manifest.path.exists, presses), pytest.raises(KeyboardInterrupt):
         run_stage(plan, by_name, options, hooks, backend=ThreadBackend(3), manifest=manifest)
     signal.signal(signal.SIGINT, before)
 
@@ -304,7 +233,7 @@ def test_the_numbers_agree_wherever_a_held_ctrl_c_hits(tmp_path, delay_ms):
     rows = list(read_manifest(manifest.path))
     assert outcome.cancelled_reason == "interrupted"
     assert sum(row.status == "done" for row in rows) == outcome.succeeded
-    _require_agreement(outcome, {row.item_id: row for row in rows})
+    require_agreement(outcome, {row.item_id: row for row in rows})
 
 
 def test_a_stage_gives_back_the_handlers_of_its_host():

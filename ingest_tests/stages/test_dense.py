@@ -19,6 +19,7 @@ from ingest_assets.model.schemas import CHUNKS
 from ingest_assets.stages.dense import DenseStage, cache_space
 from ingest_assets.storage.tables import Table
 from ingest_tests.embedders.tiny_models import make_model
+from ingest_tests.packages import offer_providers
 from ingest_tests.rows import blank_rows
 from ingest_tests.stages.conftest import item_of, write_table
 
@@ -69,16 +70,8 @@ class Silent:
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """A provider of another package that does what its texts say; and what it was asked for."""
-    folder = tmp_path / "site"
-    info = folder / "odd-1.dist-info"
-    info.mkdir(parents=True)
-    (folder / "odd_provider.py").write_text(MODULE)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(
-        "[ingest_assets.dense_providers]\n"
-        "odd = odd_provider:Kind\nsilent = odd_provider:Silent\nother = odd_provider:Silent\n"
-    )
-    monkeypatch.syspath_prepend(str(folder))
+    providers = {"odd": "Kind", "silent": "Silent", "other": "Silent"}
+    monkeypatch.syspath_prepend(str(offer_providers(tmp_path / "site", "odd-provider", MODULE, providers)))
     dense_kind.cache_clear()
     dense_kind("odd")
     yield sys.modules["odd_provider"].ASKED

@@ -1,0 +1,98 @@
+"""Interrupting a stage: presses at the right moment, and what must be true afterwards."""
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.backends import ProcessBackend, ThreadBackend
+from ingest_assets.model.items import Plan, Result, WorkItem
+from ingest_assets.model.options import StageOptions
+from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.model.ports import ExecutionBackend
+from ingest_assets.runner import Manifest, ManifestRow, read_manifest, run_stage
+from ingest_tests.runner.fakes import Recording
+from ingest_tests.runner.workers import Writing
+
+
+class Interrupted(BaseException):
+    """What an orchestrator raises in the main thread."""
+
+
+def paced(item: WorkItem, context: object) -> Result:
+    """Writes its output after as many seconds as its meta says."""
+    return Writing(float(item.meta.get("seconds", 0)))(item, context)
+
+
+def writing(folder: Path, **seconds: float) -> Plan:
+    """A plan of items that take so many seconds each."""
+    items = [
+        WorkItem(name, "f", output_paths=(str(folder / name),), meta={"seconds": each})
+        for name, each in seconds.items()
+    ]
+    return Plan("stage", items, len(items))
+
+
+def backend_of(kind: str) -> ThreadBackend | ProcessBackend:
+    """Two workers of that kind."""
+    return ThreadBackend(2) if kind == "threads" else ProcessBackend(2)
+
+
+@contextmanager
+def pressed(
+    when: Callable[[], bool], after_s: Sequence[float] = (0.1,), number: int = signal.SIGINT
+) -> Iterator[None]:
+    """Send this process a signal so many seconds after something has become true."""
+
+    def press() -> None:
+        give_up = time.monotonic() + 30
+        while not when() and time.monotonic() < give_up:
+            time.sleep(0.005)
+        true_since = time.monotonic()
+        for each in after_s:
+            time.sleep(max(0.0, true_since + each - time.monotonic()))
+            os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=press, daemon=True)
+    thread.start()
+    yield
+    thread.join()
+
+
+@contextmanager
+def handled(number: int, error: type[BaseException]) -> Iterator[None]:
+    """A host that turns a signal into an exception."""
+
+    def raise_it(_number: int, _frame: object) -> None:
+        raise error
+
+    before = signal.signal(number, raise_it)
+    yield
+    signal.signal(number, before)
+
+
+def interrupted(
+    plan: Plan, options: StageOptions, backend: ExecutionBackend, folder: Path, worker=paced
+) -> tuple[StageOutcome, dict[str, ManifestRow], float]:
+    """Run into an interrupt; gives the outcome, the last row of each item and the seconds it took."""
+    hooks, manifest, began = Recording(), Manifest(folder / "manifest.jsonl"), time.monotonic()
+    with pytest.raises((KeyboardInterrupt, Interrupted)):
+        run_stage(plan, worker, options, hooks, backend=backend, manifest=manifest)
+    took_s = time.monotonic() - began
+    (outcome,) = hooks.outcomes
+    rows = {row.item_id: row for row in read_manifest(manifest.path)}
+    require_agreement(outcome, rows)
+    return outcome, rows, took_s
+
+
+def require_agreement(outcome: StageOutcome, rows: dict[str, ManifestRow]) -> None:
+    """The manifest must say what the outcome says."""
+    counted = {"done": outcome.succeeded, "failed": outcome.failed, "cancelled": outcome.cancelled}
+    assert outcome.adds_up()
+    assert Counter(row.status for row in rows.values()) == Counter(counted)
