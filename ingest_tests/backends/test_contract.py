@@ -10,6 +10,9 @@ from ingest_assets.runner import run_stage
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
+# What sleeps does so for a minute; workers may take long to start on a machine that is busy.
+NOT_A_MINUTE_S = 45
+
 
 def codes(outcome: StageOutcome) -> dict[str, str]:
     """Item to error code."""
@@ -46,7 +49,7 @@ def test_a_hanging_item_ends_at_its_limit_and_its_neighbours_run(backend):
     (error,) = outcome.errors
     assert (error.category, error.code, error.retryable) == ("timeout", "E_TIMEOUT", True)
     assert error.message == "ran past its limit of 1 s"
-    assert outcome.wall_s < 20
+    assert outcome.wall_s < NOT_A_MINUTE_S
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,7 @@ def test_an_empty_plan_is_a_stage_too(backend):
 def test_cancelling_gives_running_items_their_grace(backend):
     """The failure stops the stage; the short item beside it still finishes, the long queue does not start."""
     plan = plan_of("fail", "sleep", *["ok"] * 30, meta={"seconds": 0.5})
-    options = StageOptions(error_budget=0, max_queue=10, grace_s=20)
+    options = StageOptions(error_budget=0, max_queue=10, grace_s=60)
     outcome = run_stage(plan, by_name, options, backend=backend)
 
     assert outcome.failed == 1
@@ -115,7 +118,7 @@ def test_cancelling_gives_running_items_their_grace(backend):
     assert outcome.adds_up()
     assert outcome.cancelled_reason is not None
     assert "the error budget is 0" in outcome.cancelled_reason
-    assert outcome.wall_s < 15
+    assert outcome.wall_s < NOT_A_MINUTE_S
 
 
 def test_the_grace_time_ends(backend):
@@ -126,7 +129,7 @@ def test_the_grace_time_ends(backend):
     assert (outcome.failed, outcome.cancelled + outcome.succeeded) == (1, 2)
     assert outcome.cancelled >= 1
     assert outcome.adds_up()
-    assert outcome.wall_s < 15
+    assert outcome.wall_s < NOT_A_MINUTE_S
 
 
 def test_a_closed_backend_takes_nothing_and_may_be_closed_again(backend):
