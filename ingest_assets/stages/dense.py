@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ingest_assets.embedders.batching import vectors_made
 from ingest_assets.embedders.counting import counting
-from ingest_assets.embedders.registry import describe_dense, open_dense
+from ingest_assets.embedders.registry import close_dense, describe_dense, open_dense
 from ingest_assets.embedders.vector_cache import CACHE_FILE, VectorCache, open_cache
 from ingest_assets.model.embedding import CacheOptions, DenseFacts, DenseOptions, Truncation
 from ingest_assets.model.errors import ContractBroken, ItemError
@@ -85,6 +85,10 @@ class DenseStage:
         column = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type)
         table = chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
         return table.cast(schema)
+
+    def let_go(self) -> None:
+        """End all that waits for the provider in this process; whoever embeds next opens it anew."""
+        close_dense(self.options)
 
     def _vectors(self, chunks: pa.Table, facts: DenseFacts, context: ItemContext) -> np.ndarray:
         """As the provider gives them: those that are remembered, and those that are made now, each once."""

@@ -10,6 +10,7 @@ from ingest_assets.backends import open_backend
 from ingest_assets.defs.execution import StageExecution, execution_of
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
+from ingest_assets.defs.letting_go import let_go
 from ingest_assets.defs.locking import held_locks
 from ingest_assets.defs.reading_ahead import read_ahead
 from ingest_assets.defs.resources.home import HomeResource
@@ -85,19 +86,22 @@ class StageRunner(dg.ConfigurableResource):
         except BaseException:
             backend.close(0)
             raise
-        outcome = run_stage(
-            Plan(stage, items, len(items)),
-            StageWorker(recipe, str(home.layout.home), batch, deciding(recipe)),
-            options,
-            lines,
-            backend=backend,
-            manifest=Manifest(home.layout.manifest(stage)),
-            progress=progress,
-            telemetry=stage_telemetry(batch),
-            run_id=context.run.run_id,
-            workers_reason=execution.reason,
-            quarantine=Quarantine(home.layout.quarantine(recipe.spec.asset, batch)),
-        )
+        try:
+            outcome = run_stage(
+                Plan(stage, items, len(items)),
+                StageWorker(recipe, str(home.layout.home), batch, deciding(recipe)),
+                options,
+                lines,
+                backend=backend,
+                manifest=Manifest(home.layout.manifest(stage)),
+                progress=progress,
+                telemetry=stage_telemetry(batch),
+                run_id=context.run.run_id,
+                workers_reason=execution.reason,
+                quarantine=Quarantine(home.layout.quarantine(recipe.spec.asset, batch)),
+            )
+        finally:
+            let_go(recipe, backend)
         if outcome.cancelled_reason is not None:
             raise stage_stopped(outcome)
         return outcome
