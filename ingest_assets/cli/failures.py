@@ -88,9 +88,10 @@ def retry_command(
     if as_json:
         objects = [each.as_object() for each in became]
         ran = {"batches": report.ran, "wall_seconds": round(report.wall_seconds, 2)}
-        print_json({"home": str(here.layout.home), "retried": objects, **ran, "exit_code": code})
+        said = {"retried": objects, "took_over": report.took_over, **ran, "exit_code": code}
+        print_json({"home": str(here.layout.home), **said})
     else:
-        _print_retried(became, report.wall_seconds)
+        _print_retried(became, report)
     raise typer.Exit(code)
 
 
@@ -227,7 +228,7 @@ def _print_failure(failure: dict[str, Any]) -> None:
     say(f"    {_times(failure['attempts'])}, last at {failure['failed_at'] or 'an unknown time'}")
 
 
-def _print_retried(became: list[Retried], seconds: float) -> None:
+def _print_retried(became: list[Retried], report: RunReport) -> None:
     if not became:
         say("No failure matches; nothing was run.")
         return
@@ -237,7 +238,9 @@ def _print_retried(became: list[Retried], seconds: float) -> None:
     counts = Counter(each.became for each in became)
     words = {"failed": "failed again"}
     told = ", ".join(f"{count} {words.get(name, name)}" for name, count in counts.items())
-    say(f"{_count(became, 'document')} tried again: {told}; {seconds:.1f} s in all.")
+    say(f"{_count(became, 'document')} tried again: {told}; {report.wall_seconds:.1f} s in all.")
+    for line in report.took_over.values():
+        say(line)
 
 
 def _print_released(released: list[FailedDocument]) -> None:

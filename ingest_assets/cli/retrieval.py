@@ -72,6 +72,7 @@ def retrieval(
         report = report_object(done, chosen, gates)
         if not keep:
             shutil.rmtree(layout.home)
+            del report["home"]
     if output is not None:
         write_report(output, report)
     if as_json:

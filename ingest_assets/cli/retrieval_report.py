@@ -100,13 +100,17 @@ def print_report(report: dict[str, Any]) -> None:
     )
     if counts["lost_relevant"]:
         say(f"{counts['lost_relevant']} relevant documents cannot be found, and count as misses.")
+    if counts["without_relevant"]:
+        said = f"{counts['without_relevant']} of {counts['queries']} queries"
+        say(f"{said} have no document judged relevant, and are left out.")
     dense = report["models"]["dense"]
     say(f"Dense: {dense.get('model_id')} by {dense.get('provider')}; lexical: BM25; fused: reciprocal ranks.")
     if "aligned_share" in report:
         say(f"{report['aligned_share']['all']:.1%} of the chunks' tokens have a place in the texts.")
     for title, rankings in [("", report["rankings"]), *report.get("by_text", {}).items()]:
         _print_table(title, rankings)
-    say(f"Tables: {report['home']}/data")
+    if "home" in report:  # it was kept
+        say(f"Tables: {report['home']}/data")
 
 
 def _print_table(title: str, rankings: dict[str, Figures]) -> None:

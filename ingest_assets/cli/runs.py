@@ -158,9 +158,9 @@ def _serving(home: Home, stages: Sequence[str]) -> dict[str, SetMark]:
 def _took_over(before: Mapping[str, SetMark], now: Mapping[str, SetMark]) -> dict[str, str]:
     """For people, of each family whose new set has taken the place of another."""
     return {
-        stage: f"{stage}: {now[stage].name} serves from now on (was {old.name})."
+        stage: f"{stage}: {new.name_beside(old)} serves from now on (was {old.name_beside(new)})."
         for stage, old in before.items()
-        if stage in now and now[stage].set != old.set
+        if (new := now.get(stage)) is not None and new.set != old.set
     }
 
 

@@ -76,7 +76,7 @@ def serving(home: Home) -> dict[str, dict[str, str]]:
     """Of each family that has rows, which model and which set made those that readers see."""
     found = {stage: home.family(stage).served() for stage in families(home)}
     return {
-        stage: {"name": mark.name, "model": mark.model, "set": mark.set}
+        stage: {"name": mark.name_beside(home.set_mark(stage)), "model": mark.model, "set": mark.set}
         for stage, mark in found.items()
         if mark is not None
     }

@@ -65,9 +65,10 @@ class Building:
         return f"{line}{self._failed()}."
 
     def _when(self) -> str:
+        old, new = self.old.name_beside(self.new), self.new.name_beside(self.old)
         if self.replaces_nothing:
-            return f"{self.old.name} has no rows, so {self.new.name} serves as soon as no other run writes"
-        return f"{self.old.name} serves until {self.new.name} is complete"
+            return f"{old} has no rows, so {new} serves as soon as no other run writes"
+        return f"{old} serves until {new} is complete"
 
     def _failed(self) -> str:
         if not self.holding:
@@ -121,7 +122,7 @@ def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | N
             again = building(home, stage, looks_closely=not found.replaces_nothing)
             if again is not None and again.can_serve():
                 family.cut_over(again.new)
-                say(f"{stage}: {again.new.name} serves from now on; {_what_became(family, again.old)}.")
+                say(f"{stage}: {again.new.name_beside(again.old)} serves from now on; {_what_became(family, again.old)}.")
             found = building(home, stage, looks_closely=False)
         finally:
             lock.release()

@@ -37,6 +37,11 @@ class SetMark:
         """For people: the model, or else the set."""
         return self.model or f"set {self.set}"
 
+    def name_beside(self, other: "SetMark") -> str:
+        """The name, and the set too where another one goes by the same name."""
+        is_alike = self.name == other.name and self.set != other.set
+        return f"{self.name} set {self.set}" if is_alike else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Family:

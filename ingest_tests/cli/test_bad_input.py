@@ -115,6 +115,13 @@ def test_wrong_usage_is_one_line_and_code_two(
     assert all(word in line for word in words)
 
 
+def test_settings_that_windows_has_saved_are_read(ingest: Command):
+    """Its editors put a byte order mark before the first line."""
+    (ingest.home / "ingest.toml").write_text("[chunks]\nmax_token = 128\n", encoding="utf-8-sig")
+
+    assert "chunks.max_token: no such setting" in _line(ingest("status", check=2))
+
+
 def test_a_negative_worker_count_in_the_settings_is_refused(ingest: Command, notes: Path):
     """The same rule wherever the number comes from."""
     done = ingest("all", "--input", notes, check=2, INGEST_STAGES__DOCTAGS__WORKERS="-2")

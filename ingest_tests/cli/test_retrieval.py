@@ -1,12 +1,13 @@
 """`ingest eval retrieval`: the shipped set through the product, as a gate that can fail."""
 
+import json
 import random
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from ingest_tests.conftest import Command
+from ingest_tests.conftest import Command, write_notes
 
 GATES = ("dense.ndcg@10=0.80", "lexical.ndcg@10=0.55", "fused.ndcg@10=0.75", "fused.recall@10=0.95")
 
@@ -41,6 +42,35 @@ def _shuffle(folder: Path, columns: list[str]) -> None:
         at = table.schema.get_field_index(name)
         table = table.set_column(at, table.schema.field(name), table[name].take(order))
     pq.write_table(table, path)
+
+
+@pytest.fixture
+def own_set(tmp_path: Path) -> tuple[object, ...]:
+    """Options for a set of one's own: two queries, one of them without a judgement."""
+    folder = tmp_path / "labelled"
+    write_notes(folder / "documents")
+    (folder / "queries.jsonl").write_text('{"id": 1, "text": "When is May?"}\n{"id": 2, "text": "Why?"}\n')
+    (folder / "qrels.tsv").write_text("1\tswarm.md\t1\n")
+    return "--set", "files", "--path", folder
+
+
+def test_queries_that_are_left_out_are_counted(ingest: Command, own_set: tuple[object, ...]):
+    """One without a judgement must not vanish in silence."""
+    said = ingest("eval", "retrieval", *own_set).stdout.splitlines()
+
+    assert "1 of 2 queries have no document judged relevant, and are left out." in said
+    assert any(line.startswith(f"Tables: {ingest.home}/state/evaluation/files-") for line in said)
+
+
+def test_a_folder_that_is_not_kept_is_not_named(ingest: Command, own_set: tuple[object, ...], tmp_path: Path):
+    """Neither to people nor to programs."""
+    output = tmp_path / "report.json"
+
+    said = ingest("eval", "retrieval", *own_set, "--no-keep", "--output", output).stdout
+
+    assert "Tables:" not in said
+    assert "home" not in json.loads(output.read_text())
+    assert not list((ingest.home / "state" / "evaluation").glob("files*"))
 
 
 @pytest.mark.parametrize(

@@ -49,3 +49,37 @@ def test_who_serves_is_said_and_when_that_changes(ingest: Command, notes: Path):
     assert "dense: " not in switched
     assert before["dense"] == after["dense"]
     assert f"Served: dense by {before['dense']['model']}, lexical by set " in ingest("status").stdout
+
+
+def test_a_retry_says_who_serves_from_now_on(ingest: Command, notes: Path):
+    """It embeds, and so it may complete a switch, as every other command that does."""
+    (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
+    (notes / "empty.md").touch()
+    ingest("all", "--input", notes, check=1)
+
+    said = ingest(
+        "failures", "retry", "--all", check=1, INGEST_EMBEDDINGS__LEXICAL__MIN_TERM_CHARS="2"
+    ).stdout
+    told = ingest.json("failures", "retry", "--all", check=1)
+
+    (line,) = [line for line in said.splitlines() if "serves from now on" in line]
+    assert line.startswith("lexical: set ")
+    assert list(told["took_over"]) == ["lexical"]
+    new, old = line.removeprefix("lexical: ").removesuffix(").").split(" serves from now on (was ")
+    assert told["took_over"]["lexical"] == f"lexical: {old} serves from now on (was {new})."
+
+
+def test_two_sets_of_one_model_are_told_apart(ingest: Command, notes: Path):
+    """Shorter vectors are another set, and the model has the same name."""
+    (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
+    ingest("all", "--input", notes)
+    before = ingest.json("status")["serving"]["dense"]
+    meanwhile = ingest("status", INGEST_EMBEDDINGS__DENSE__DIM="64").stdout
+    switched = ingest("all", INGEST_EMBEDDINGS__DENSE__DIM="64").stdout
+    after = ingest.json("status", INGEST_EMBEDDINGS__DENSE__DIM="64")["serving"]["dense"]
+
+    model = before["model"]
+    assert (before["name"], after["name"]) == (model, model)
+    assert f"Served: dense by {model} set {before['set']}, lexical by " in meanwhile
+    new, old = (f"{model} set {each['set']}" for each in (after, before))
+    assert f"dense: {new} serves from now on (was {old})." in switched.splitlines()

@@ -60,6 +60,13 @@ def test_spans_must_hold_what_they_say(tmp_path: Path, content: str):
         ('{"id": 1, "text": "x"}', "2\ta.md\t1", "no query '2'"),
         ('{"id": 1, "text": "x"}', "1 a.md 1", "by tabs"),
         ('{"id": 1, "text": "x"}', "1\ta.md\t0", "no document relevant"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\tinf", "qrels.tsv: line 1: the grade should be .* got 'inf'"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\t1\n1\ta.md\tnan", "line 2: the grade should be .* got 'nan'"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\tl\n1\ta.md\t1", "line 1: the grade should be .* got 'l'"),
+        ('{"id": 1, "text": "x"}', "q\ta.md\tl\n1\ta.md\t1", "line 1: there is no query 'q'"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\t1\n1\ta.md\t2", "line 2: 'a.md' is there twice for query '1'"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\t1\n1\t./a.md\t1", "line 2: 'a.md' is there twice"),
+        ('{"id": 1, "text": "x"}', "1\t../qrels.tsv\t1", "line 1: there is no document '../qrels.tsv'"),
     ],
 )
 def test_slips_in_a_set_of_ones_own_are_named(tmp_path: Path, queries: str, qrels: str, said: str):
@@ -71,6 +78,51 @@ def test_slips_in_a_set_of_ones_own_are_named(tmp_path: Path, queries: str, qrel
 
     with pytest.raises(ConfigError, match=said):
         read_own_files(tmp_path)
+
+
+@pytest.mark.parametrize("written", ["./sub/é.md", "sub//é.md", "other/../sub/é.md", "sub/e\u0301.md"])
+@pytest.mark.parametrize("stored", ["é.md", "e\u0301.md"])
+def test_a_document_is_judged_under_the_path_of_its_id(tmp_path: Path, written: str, stored: str):
+    """Written in another way it would never be found, and count as a miss."""
+    (tmp_path / "documents" / "sub").mkdir(parents=True)
+    (tmp_path / "documents" / "other").mkdir()
+    (tmp_path / "documents" / "sub" / stored).write_text("x")
+    (tmp_path / "queries.jsonl").write_text('{"id": 1, "text": "x"}')
+    (tmp_path / "qrels.tsv").write_text(f"1\t{written}\t2", encoding="utf-8")
+
+    assert read_own_files(tmp_path).relevant == {"1": {"sub/é.md": 2.0}}
+
+
+def test_a_byte_order_mark_belongs_to_no_label(tmp_path: Path):
+    """Windows puts one before every text; here the first judgement would be lost by it."""
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "a.md").write_text("x")
+    (tmp_path / "queries.jsonl").write_text('{"id": 1, "text": "x"}\r\n', encoding="utf-8-sig")
+    (tmp_path / "qrels.tsv").write_text("1\ta.md\t1\r\n", encoding="utf-8-sig")
+
+    assert read_own_files(tmp_path).relevant == {"1": {"a.md": 1.0}}
+
+
+def test_a_byte_order_mark_hides_no_paper_and_no_query(tmp_path: Path):
+    """Without its first query every judgement would be of the one after."""
+    (tmp_path / "cran.all.1400").write_text(PAPERS, encoding="utf-8-sig")
+    (tmp_path / "cran.qry").write_text(".I 001\n.W\nlift .\n.I 004\n.W\nwhy .\n", encoding="utf-8-sig")
+    (tmp_path / "cranqrel").write_text("1 1 2 \n", encoding="utf-8-sig")
+
+    found = read_cranfield(tmp_path)
+
+    assert found.texts.keys() == {"0001.md"}
+    assert found.queries == {"1": "lift .", "2": "why ."}
+
+
+def test_a_byte_order_mark_hides_no_column(tmp_path: Path):
+    """The first column would have another name."""
+    (tmp_path / "bees.md").write_text("A swarm.\n")
+    reference = json.dumps([{"content": "swarm", "start_index": 2, "end_index": 7}])
+    with (tmp_path / "questions_df.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        csv.writer(file).writerows([["question", "references", "corpus_id"], ["What?", reference, "bees"]])
+
+    assert read_spans(tmp_path).queries == {"bees/1": "What?"}
 
 
 def test_the_set_that_ships_is_whole():

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ingest_assets.evaluation.labelled.labelled_set import Gains, LabelledSet, relevant_only
-from ingest_assets.evaluation.labelled.reading import read_lines, read_text
+from ingest_assets.evaluation.labelled.reading import read_lines, read_unmarked
 from ingest_assets.model.errors import ConfigError
 
 _RECORD = re.compile(r"^\.I\s+(\d+)\s*$", re.MULTILINE)
@@ -54,7 +54,7 @@ def _gains(grades: Mapping[str, Mapping[str, int]], gain_of: Mapping[int, float]
 
 def _records(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Numbered records of fields, in file order."""
-    parts = _RECORD.split(read_text(path))
+    parts = _RECORD.split(read_unmarked(path))
     if len(parts) < 3:
         raise ConfigError(f"{path}: holds no record that begins with `.I`; give Cranfield's own file.")
     return [(int(number), _fields(body)) for number, body in zip(parts[1::2], parts[2::2], strict=True)]

@@ -1,8 +1,11 @@
 """A labelled set of one's own: a folder with queries.jsonl, qrels.tsv and documents/."""
 
 import json
+import math
+import posixpath
 import unicodedata
 from collections import defaultdict
+from collections.abc import Container
 from pathlib import Path
 
 from ingest_assets.evaluation.labelled.labelled_set import LabelledSet, relevant_only
@@ -11,7 +14,7 @@ from ingest_assets.model.errors import ConfigError
 
 
 def read_own_files(folder: Path, name: str = "files") -> LabelledSet:
-    """The set; refuses judgements of queries or documents that are not there, for those are slips."""
+    """The set; refuses judgements of queries or documents that are not there, or said twice: slips."""
     queries = _queries(folder / "queries.jsonl")
     documents = folder / "documents"
     if not documents.is_dir():
@@ -37,22 +40,37 @@ def _queries(path: Path) -> dict[str, str]:
     return queries
 
 
-def _grades(path: Path, queries: dict[str, str], documents: Path) -> dict[str, dict[str, float]]:
+def _grades(path: Path, queries: Container[str], documents: Path) -> dict[str, dict[str, float]]:
     grades: dict[str, dict[str, float]] = defaultdict(dict)
+    names = _names(documents)
     for number, line in read_lines(path):
         fields = [field.strip() for field in line.split("\t")]
-        grade = _number(fields[2]) if len(fields) == 3 else None
-        if grade is None and number == 1 and len(fields) == 3:
-            continue  # a heading
-        if grade is None:
+        if len(fields) != 3:
             raise ConfigError(f"{path}: line {number} should be query, document and grade, by tabs.")
-        query, document = fields[0], unicodedata.normalize("NFC", fields[1])
+        query, document, grade = fields[0], _normal(fields[1]), _number(fields[2])
+        if number == 1 and grade is None and query not in queries and document not in names:
+            continue  # a heading
         if query not in queries:
             raise ConfigError(f"{path}: line {number}: there is no query {query!r} in queries.jsonl.")
-        if not (documents / fields[1]).is_file():
+        if document not in names:
             raise ConfigError(f"{path}: line {number}: there is no document {fields[1]!r} in {documents}.")
+        if grade is None or not math.isfinite(grade):
+            raise ConfigError(f"{path}: line {number}: the grade should be a number; got {fields[2]!r}.")
+        if document in grades[query]:
+            raise ConfigError(f"{path}: line {number}: {document!r} is there twice for query {query!r}.")
         grades[query][document] = grade
     return grades
+
+
+def _names(documents: Path) -> set[str]:
+    """The documents, by paths as ids have them."""
+    files = (path for path in documents.rglob("*") if path.is_file())
+    return {_normal(path.relative_to(documents).as_posix()) for path in files}
+
+
+def _normal(path: str) -> str:
+    """As ids have it: one way to write each path."""
+    return posixpath.normpath(unicodedata.normalize("NFC", path))
 
 
 def _number(text: str) -> float | None:

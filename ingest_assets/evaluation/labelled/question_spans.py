@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ingest_assets.evaluation.labelled.labelled_set import LabelledSet
-from ingest_assets.evaluation.labelled.reading import read_text
+from ingest_assets.evaluation.labelled.reading import read_text, read_unmarked
 from ingest_assets.model.errors import ConfigError
 
 _QUESTIONS = "questions_df.csv"
@@ -16,7 +16,7 @@ _QUESTIONS = "questions_df.csv"
 def read_spans(folder: Path) -> LabelledSet:
     """The set from its questions and the Markdown texts beside them; spans must hold what they say."""
     file = folder / _QUESTIONS
-    rows = list(csv.DictReader(io.StringIO(read_text(file), newline="")))
+    rows = list(csv.DictReader(io.StringIO(read_unmarked(file), newline="")))
     if not rows or not {"question", "references", "corpus_id"} <= rows[0].keys():
         raise ConfigError(f"{file}: should have the columns question, references and corpus_id.")
     names = {row["corpus_id"]: f"{row['corpus_id']}.md" for row in rows}

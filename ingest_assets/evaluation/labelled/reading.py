@@ -15,7 +15,12 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path}: is not UTF-8 ({error.reason} at byte {error.start}).") from None
 
 
+def read_unmarked(path: Path) -> str:
+    """The text of a file without the byte order mark that Windows puts before it."""
+    return read_text(path).removeprefix("\ufeff")
+
+
 def read_lines(path: Path) -> list[tuple[int, str]]:
     """Lines that hold something, with their numbers."""
-    lines = read_text(path).splitlines()
+    lines = read_unmarked(path).splitlines()
     return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
