@@ -122,7 +122,8 @@ def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | N
             again = building(home, stage, looks_closely=not found.replaces_nothing)
             if again is not None and again.can_serve():
                 family.cut_over(again.new)
-                say(f"{stage}: {again.new.name_beside(again.old)} serves from now on; {_what_became(family, again.old)}.")
+                new, became = again.new.name_beside(again.old), _what_became(family, again.old)
+                say(f"{stage}: {new} serves from now on; {became}.")
             found = building(home, stage, looks_closely=False)
         finally:
             lock.release()

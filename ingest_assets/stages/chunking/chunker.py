@@ -13,13 +13,22 @@ from docling_core.transforms.serializer.base import (
     BaseSerializerProvider,
     BaseTableSerializer,
 )
-from docling_core.types.doc import DoclingDocument, TableItem
+from docling_core.types.doc import DoclingDocument, RefItem, TableItem
 from pydantic import ConfigDict
 
 from ingest_assets.model.chunking import Tables
 from ingest_assets.stages.chunking.counting import open_counter
+from ingest_assets.stages.chunking.packing import (
+    END_OF_VALUE,
+    Room,
+    by_rows,
+    by_values,
+    is_too_wide,
+    read_markdown,
+)
+from ingest_assets.stages.chunking.pieces import is_table_item
 from ingest_assets.stages.chunking.rows import RowsWriter
-from ingest_assets.stages.chunking.tables import TripletWriter
+from ingest_assets.stages.chunking.tables import TripletWriter, ValuesWriter, table_values, text_reader
 from ingest_assets.stages.chunking.writing import Writer
 
 # They would be written for every such chunk, one with its whole text; what came of it shows in the rows.
@@ -73,6 +82,7 @@ class QuickChunker(HybridChunker):
 
     tokenizer: CountingTokenizer
     serializer_provider: OneWriter
+    tables: Tables = "docling"
 
     def contextualize(self, chunk: BaseChunk) -> str:
         if type(chunk) is not DocChunk:
@@ -91,30 +101,63 @@ class QuickChunker(HybridChunker):
     def segment(
         self, doc_chunk: DocChunk, available_length: int, doc_serializer: BaseDocSerializer
     ) -> list[str]:
-        items = doc_chunk.meta.doc_items
-        if self.repeat_table_header and len(items) == 1 and isinstance(items[0], TableItem):
+        items, text = doc_chunk.meta.doc_items, doc_chunk.text
+        if len(items) != 1 or not is_table_item(items[0]):
+            return self._cut_text(text, available_length)
+        room = Room(available_length, self.tokenizer.counter, self._cut_text)
+        if self.tables == "rows":
+            return self._cut_rows(text, room)
+        if self.tables == "values":
+            return self._cut_values(text, items[0].self_ref, room, doc_serializer)
+        if isinstance(items[0], TableItem):
             return super().segment(doc_chunk, available_length, doc_serializer)
+        return self._cut_text(text, available_length)
+
+    def _cut_text(self, text: str, most_tokens: int) -> list[str]:
         cut = semchunk.chunkerify(
             self.tokenizer.count_tokens,
-            chunk_size=available_length,
+            chunk_size=most_tokens,
             max_token_chars=self.tokenizer.longest_token,
             memoize=False,  # would keep every text of every document
         )
-        return cast(list[str], cut(doc_chunk.text))
+        return cast(list[str], cut(text))
+
+    def _cut_rows(self, text: str, room: Room) -> list[str]:
+        """Between rows; a table of which no row fits below the header, between columns as Docling does."""
+        table = read_markdown(text)
+        if table is None:
+            return room.cut_to_fit(text)
+        if not is_too_wide(table, room):
+            return by_rows(table, room)
+        header, rows = table.header.splitlines(keepends=True), [f"{row}\n" for row in table.rows]
+        return [
+            *room.cut_to_fit(table.before.strip()),
+            *self._split_table_by_columns(header, rows, "", room.most_tokens),
+        ]
+
+    def _cut_values(self, text: str, ref: str, room: Room, writer: BaseDocSerializer) -> list[str]:
+        """Between values, which are read again: the text does not tell where one of many sentences ends."""
+        doc = cast(Writer, writer).doc
+        table = RefItem(cref=ref).resolve(doc)
+        values = table_values(table.data, text_reader(doc, writer))
+        before = text.removesuffix(END_OF_VALUE.join(values))
+        return by_values(before, values, room) if values and before != text else room.cut_to_fit(text)
 
 
 def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, tables: Tables) -> QuickChunker:
     """A chunker; `tables` says how those that do not fit are written and cut.
 
     Docling's own way repeats a header that its own writing of tables does not have, and begins each piece
-    with the rule below it. With `values` that is left out: each value has its column's name already.
+    with the rule below it. With `values` that is left out: each value has its column's name already. `rows`
+    and `values` are packed our own way, so that one long row, or a caption, does not break up the others.
     """
-    written = RowsWriter() if tables == "rows" else TripletWriter()
+    written: dict[Tables, BaseTableSerializer]
+    written = {"docling": TripletWriter(), "values": ValuesWriter(), "rows": RowsWriter()}
     return QuickChunker(
         tokenizer=CountingTokenizer(
             tokenizer=tokenizer, max_tokens=max_tokens, counter=open_counter(tokenizer)
         ),
         merge_peers=merge_peers,
-        repeat_table_header=tables != "values",
-        serializer_provider=OneWriter(written),
+        serializer_provider=OneWriter(written[tables]),
+        tables=tables,
     )

@@ -1,6 +1,6 @@
 """One document, cut: Docling's chunks, then what our options add to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from ingest_assets.model.chunking import Cut
 from ingest_assets.stages.chunking.chunker import open_chunker
 from ingest_assets.stages.chunking.joining import joined
 from ingest_assets.stages.chunking.overlapping import overlapped
-from ingest_assets.stages.chunking.pieces import Piece, is_visible
+from ingest_assets.stages.chunking.pieces import Piece, each_once, is_visible
 
 
 class Cutter:
@@ -37,12 +37,17 @@ class Cutter:
     def _chunked(self, document: DoclingDocument) -> list[Piece]:
         try:
             return [
-                Piece(chunk.text, tuple(chunk.meta.headings or ()), chunk.meta.doc_items)
+                Piece(chunk.text, tuple(chunk.meta.headings or ()), self._items(chunk))
                 for chunk in self._chunker.chunk(document)
                 if isinstance(chunk, DocChunk)
             ]
         finally:
             self._chunker.serializer_provider.forget()
+
+    def _items(self, chunk: DocChunk) -> Sequence[Any]:
+        """Docling names an item once for each of its parts that it merged; its own form stays as it is."""
+        items = chunk.meta.doc_items
+        return items if self._cut.tables == "docling" else each_once(items)
 
     def _of_plain_text(self, document: DoclingDocument) -> list[Piece]:
         """Docling puts headings above the text below them, so a document of headings alone would have no

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from ingest_assets.model.chunking import Cut
 from ingest_assets.stages.chunking.counting import TokenCounter
-from ingest_assets.stages.chunking.pieces import DELIMITER, Piece, is_table
+from ingest_assets.stages.chunking.pieces import DELIMITER, Piece, each_once, is_table
 
 
 def joined(pieces: Sequence[Piece], cut: Cut, count: TokenCounter) -> list[Piece]:
@@ -53,4 +53,4 @@ def _both(before: Piece, after: Piece) -> Piece:
     )
     kept = len(shared)
     texts = (*before.headings[kept:], before.text, *after.headings[kept:], after.text)
-    return Piece(DELIMITER.join(texts), shared, [*before.items, *after.items])
+    return Piece(DELIMITER.join(texts), shared, each_once([*before.items, *after.items]))

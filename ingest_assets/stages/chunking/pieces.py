@@ -34,6 +34,14 @@ def is_table_item(item: Any) -> bool:
     return bool(item.self_ref.startswith("#/tables/"))
 
 
+def each_once(items: Sequence[Any]) -> list[Any]:
+    """The items in order, each where it first stands."""
+    found: dict[str, Any] = {}
+    for item in items:
+        found.setdefault(item.self_ref, item)
+    return list(found.values())
+
+
 def is_visible(text: str) -> bool:
     """False when there is nothing to see: blanks, control and format characters."""
     return any(

@@ -8,6 +8,8 @@ from docling_core.transforms.serializer.base import SerializationResult
 from docling_core.transforms.serializer.common import create_ser_result
 from docling_core.types.doc import DoclingDocument, TableCell, TableData, TableItem
 
+from ingest_assets.stages.chunking.packing import END_OF_VALUE
+
 TextOf = Callable[[TableCell], str]
 
 
@@ -25,30 +27,73 @@ class TripletWriter(TripletTableSerializer):
             visited = named.get("visited")
             inner = named if visited is None else {**named, "visited": set(visited)}
 
-            def text_of(cell: TableCell) -> str:
-                return cell._get_text(doc=doc, doc_serializer=doc_serializer, **inner)
-
-            text = table_text(item.data, text_of)
+            text = self.written(item.data, text_reader(doc, doc_serializer, **inner))
             if text:
                 if visited is not None:
                     visited.update(inner["visited"])
                 parts.append(create_ser_result(text=text, span_source=item))
         return create_ser_result(text="\n\n".join(part.text for part in parts), span_source=parts)
 
+    def written(self, data: TableData, text_of: TextOf) -> str:
+        """The table without its caption."""
+        return table_text(data, text_of)
+
+
+class ValuesWriter(TripletWriter):
+    """Writes what says something: neither empty values, nor the names that rows and columns do not have."""
+
+    def written(self, data: TableData, text_of: TextOf) -> str:
+        return END_OF_VALUE.join(table_values(data, text_of))
+
+
+def text_reader(doc: DoclingDocument, doc_serializer: Any, **named: Any) -> TextOf:
+    """Reads cells, those too that hold more than text."""
+
+    def text_of(cell: TableCell) -> str:
+        return cell._get_text(doc=doc, doc_serializer=doc_serializer, **named)
+
+    return text_of
+
+
+def table_values(data: TableData, text_of: TextOf) -> list[str]:
+    """Each value with the names of its row and column; as Docling writes a table that has names alone."""
+    if data.num_rows == 0 or data.num_cols == 0:
+        return []
+    names, body = _texts(data, text_of)
+    columns, rows = names, body
+    if len(names) == 1 and body:  # Docling takes the first for the name of the others
+        columns, rows = ["", body[0][0]], [["", row[0]] for row in body[1:]]
+    if any(any(row[1:]) for row in rows):
+        return [value for row in rows for value in _row_values(row, columns)]
+    return list(filter(None, _triplets(names, body)))
+
+
+def _row_values(row: list[str], names: list[str]) -> list[str]:
+    """The row's own name where it has no values."""
+    found = [
+        ", ".join(filter(None, (row[0], f"{name} = {value}" if name else value)))
+        for name, value in zip(names[1:], row[1:], strict=True)
+        if value
+    ]
+    return found or [name for name in row[:1] if name]
+
 
 def table_text(data: TableData, text_of: TextOf) -> str:
     """`row, column = value` of every cell; simpler forms for tables of one column, or without a body."""
     if data.num_rows == 0 or data.num_cols == 0:
         return ""
-    names, body = _texts(data, text_of)
+    return END_OF_VALUE.join(_triplets(*_texts(data, text_of)))
+
+
+def _triplets(names: list[str], body: list[list[str]]) -> list[str]:
     if not body:
-        return ". ".join(filter(None, names))
+        return list(filter(None, names))
     if len(names) == 1:
         first, *values = (row[0] for row in body)
-        return ". ".join(f"{first} = {value}" for value in values) if values else first
-    return ". ".join(
+        return [f"{first} = {value}" for value in values] or [first]
+    return [
         f"{row[0]}, {name} = {value}" for row in body for name, value in zip(names[1:], row[1:], strict=True)
-    )
+    ]
 
 
 def _texts(data: TableData, text_of: TextOf) -> tuple[list[str], list[list[str]]]:

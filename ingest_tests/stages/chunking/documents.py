@@ -29,7 +29,8 @@ WORDS = [
 class Maker:
     """Adds one thing after the other to a document."""
 
-    def __init__(self, seed: int, things: int) -> None:
+    def __init__(self, seed: int, things: int, *, has_tables: bool) -> None:
+        self._has_tables = has_tables
         self._random = random.Random(seed)
         self.document = DoclingDocument(name="made")
         self.document.add_page(1, Size(width=600, height=800))
@@ -124,6 +125,8 @@ class Maker:
             picture.footnotes.append(note.get_ref())
 
     def _table(self, parent: NodeItem | None) -> None:
+        if not self._has_tables:
+            return
         rows, columns = self._random.choice([(0, 0), (1, 1), (3, 1), (1, 3), (2, 2), (6, 4), (9, 3)])
         layer = self._maybe(ContentLayer.FURNITURE, 0.1) or ContentLayer.BODY
         table = self.document.add_table(
@@ -157,9 +160,10 @@ class Maker:
         return TableCell(text=self._random.choice(["", " x ", self._words(3), self._words(30)]), **place)
 
 
-def made(seed: int, things: int = 8) -> DoclingDocument:
+def made(seed: int, things: int = 8, *, has_tables: bool = True) -> DoclingDocument:
     """The same document for the same numbers, as it is after it was stored and read again."""
-    return DoclingDocument.model_validate_json(Maker(seed, things).document.model_dump_json())
+    document = Maker(seed, things, has_tables=has_tables).document
+    return DoclingDocument.model_validate_json(document.model_dump_json())
 
 
 def table_of(*rows: Sequence[str]) -> TableData:

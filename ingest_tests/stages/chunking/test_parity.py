@@ -7,13 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docling_core.transforms.chunker.hierarchical_chunker import (
-    ChunkingDocSerializer,
-    ChunkingSerializerProvider,
-)
 from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
 from docling_core.transforms.chunker.tokenizer.huggingface import HuggingFaceTokenizer
-from docling_core.transforms.serializer.markdown import MarkdownTableSerializer
 from docling_core.types.doc import DoclingDocument
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,26 +27,10 @@ SAMPLES = Path(ingest_assets.__file__).parent / "samples" / "documents"
 READ_QUICKLY = {".md", ".html", ".docx", ".pptx", ".xlsx"}
 
 
-class _MarkdownTables(ChunkingSerializerProvider):
-    """Docling's own recipe for tables with their header repeated, without filling up their columns."""
-
-    def get_serializer(self, doc: DoclingDocument) -> ChunkingDocSerializer:
-        plain = ChunkingDocSerializer.model_fields["params"].default
-        params = plain.model_copy(update={"compact_tables": True})
-        return ChunkingDocSerializer(doc=doc, table_serializer=MarkdownTableSerializer(), params=params)
-
-
 def by_docling(document: DoclingDocument, kind: str, options: ChunkOptions) -> list[tuple[Any, ...]]:
     """What HybridChunker makes of a document."""
     counting = HuggingFaceTokenizer(tokenizer=tokenizer_of(kind), max_tokens=settled(options).max_tokens)
-    rows = settled(options).tables == "rows"
-    provider = _MarkdownTables() if rows else ChunkingSerializerProvider()
-    chunker = HybridChunker(
-        tokenizer=counting,
-        merge_peers=settled(options).merge_peers,
-        repeat_table_header=settled(options).tables != "values",
-        serializer_provider=provider,
-    )
+    chunker = HybridChunker(tokenizer=counting, merge_peers=settled(options).merge_peers)
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -91,20 +70,33 @@ def _outcome(way: Any, *arguments: Any) -> Any:
     return ValueError
 
 
-@pytest.mark.parametrize("tables", ["docling", "values", "rows"])
 @pytest.mark.parametrize("merge_peers", [True, False])
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**9), max_tokens=st.sampled_from([16, 40, 120, 254]))
-def test_any_document_is_cut_as_docling_cuts_it(
-    seed: int, max_tokens: int, merge_peers: bool, tables: Any
-) -> None:
+def test_any_document_is_cut_as_docling_cuts_it(seed: int, max_tokens: int, merge_peers: bool) -> None:
     """Lists, inline groups, tables of all shapes, captions, notes, pictures, code, layers, formats, links."""
-    options = ChunkOptions(max_tokens=max_tokens, merge_peers=merge_peers, tables=tables)
+    options = ChunkOptions(max_tokens=max_tokens, merge_peers=merge_peers)
     document = made(seed)
 
     assert _outcome(by_us, document, "packaged", options) == _outcome(
         by_docling, document, "packaged", options
     )
+
+
+@pytest.mark.parametrize("tables", ["values", "rows"])
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**9), max_tokens=st.sampled_from([16, 40, 120, 254]))
+def test_how_tables_are_written_changes_nothing_else(seed: int, max_tokens: int, tables: Any) -> None:
+    """But that each item is named once."""
+    options = ChunkOptions(max_tokens=max_tokens, tables=tables)
+    document = made(seed, has_tables=False)
+
+    expected = [
+        (*before, list(dict.fromkeys(refs)), *after)
+        for *before, refs, pages, tokens in by_docling(document, "packaged", options)
+        for after in [(pages, tokens)]
+    ]
+    assert by_us(document, "packaged", options) == expected
 
 
 @pytest.mark.parametrize("seed", range(3))
