@@ -32,6 +32,7 @@ def demo(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(_blocks("python"))))
 def test_every_python_snippet_runs(number: int, demo: Path):
     """People copy these first."""

@@ -93,6 +93,7 @@ def test_a_cluster_that_exists_is_used_by_its_address(head):
     assert [error.code for error in outcome.errors] == ["E_WORKER_DIED", "E_TIMEOUT"]
 
 
+@pytest.mark.slow
 def test_an_actor_that_is_killed_costs_an_attempt_and_no_item(cluster, tmp_path):
     """No retries are allowed, and none is needed: the item is not to blame."""
     backend = RayBackend(1, num_cpus=0)
@@ -109,6 +110,7 @@ def test_an_actor_that_is_killed_costs_an_attempt_and_no_item(cluster, tmp_path)
     assert attempts == [(1, "failed"), (2, "done")]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_while_idle_costs_nothing(cluster):
     """The next item gets a fresh process."""
     backend = RayBackend(1, num_cpus=0)
@@ -122,6 +124,7 @@ def test_a_worker_that_is_killed_while_idle_costs_nothing(cluster):
     assert second.counts["pid"] != first.counts["pid"]
 
 
+@pytest.mark.slow
 def test_what_workers_print_is_brought_home(cluster, capfd):
     """Into the step's log, and never over standard output."""
     lines: list[str] = []
@@ -133,6 +136,7 @@ def test_what_workers_print_is_brought_home(cluster, capfd):
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_a_cluster_without_room_stops_the_stage_with_what_was_asked(cluster):
     """Nobody waits for ever for a machine that does not exist."""
     backend = RayBackend(2, num_cpus=0, num_gpus=64, start_limit_s=1)
@@ -164,6 +168,7 @@ def test_a_cluster_that_is_gone_stops_the_stage_and_the_next_one_gets_another(tm
     assert after.succeeded == 1
 
 
+@pytest.mark.slow
 def test_closing_leaves_no_worker_behind(cluster):
     """Busy with something that cannot be interrupted, or asleep."""
     backend = RayBackend(1, num_cpus=0)
@@ -175,6 +180,7 @@ def test_closing_leaves_no_worker_behind(cluster):
     assert all_gone([pid], within_s=10)
 
 
+@pytest.mark.slow
 def test_sigterm_stays_with_whoever_had_it():
     """Ray would take it, and a command that is told to stop would end without tidying up."""
     ray_cluster.disconnect()

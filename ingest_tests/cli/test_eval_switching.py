@@ -141,6 +141,7 @@ def test_other_terms_are_judged_by_their_own_tables_and_statistics(
     assert second["rankings"]["dense"]["mrr"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_model_that_made_no_vector_is_one_line(world: World):
     """Old vectors would give it figures that it never earned."""
     world.evaluate("old", tokens=256, chars=1, check=0)

@@ -163,6 +163,7 @@ def test_files_that_arrive_damaged_are_no_model(ingest: Command, away: dict[str,
     assert "what it gave is not whole (model.safetensors cannot be used" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "words"), [(404, "status 404"), (403, "status 403"), (500, "status 500")])
 def test_a_refusal_of_the_hub_is_told_by_its_status(
     status: int, words: str, ingest: Command, hub: Hub, away: dict[str, str]

@@ -12,6 +12,8 @@ from ingest_tests.embedders.tiny_models import modules
 from ingest_tests.parsing.model_hub import COMMIT, Hub, serving
 from ingest_tests.weights import weights
 
+pytestmark = pytest.mark.slow
+
 DENSE, SPARSE = "bees/tiny-dense", "bees/tiny-splade"
 NAMES = ("dense", "sparse", "tokenizer")
 NOT_LOADED = {

@@ -135,6 +135,7 @@ def test_looking_changes_nothing(command: Command, site: Site, state: Callable[[
     assert site.visits == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [quiet, killed], ids=lambda state: state.__name__)
 def test_looking_from_a_process_of_its_own_changes_nothing(command: Command, state):
     """What ends with the process must not leave anything either."""
@@ -223,6 +224,7 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
+@pytest.mark.slow
 def test_looking_changes_nothing_on_a_server(postgres: Postgres, tmp_path: Path, notes: Path, site: Site):
     """Neither in the database nor in the home; also before there is a ledger in it."""
     home = tmp_path / "home"

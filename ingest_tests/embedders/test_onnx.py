@@ -156,6 +156,7 @@ def test_a_model_that_proved_inexact_is_torchs(tiny: str, tmp_path: Path) -> Non
         OnnxKind().open(options.model_copy(update={"provider": "onnx"}))
 
 
+@pytest.mark.slow
 def test_a_model_that_loses_much_in_8_bits_says_so(
     tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -173,7 +173,7 @@ class AnyHistory(RuleBasedStateMachine):
         }
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def test_the_queue_follows_any_history_of_its_workers(
     database: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
