@@ -54,7 +54,11 @@ class Candidate:
 
 
 class Stage(Protocol):
-    """A frozen, picklable recipe. What is heavy opens where it runs, once per process."""
+    """A frozen, picklable recipe. What is heavy opens where it runs, once per process.
+
+    One whose items wait for something in threads may have a method `let_go()` that ends their waiting: it is
+    called when a stage was stopped and such items were given up.
+    """
 
     @property
     def name(self) -> str: ...
