@@ -1,6 +1,5 @@
 """Running stages through Dagster, batch after batch, and adding up what came out."""
 
-import contextlib
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from ingest_assets.defs.automation import run_tags
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.completeness import StageState, batch_states
 from ingest_assets.defs.graph import GRAPH
-from ingest_assets.defs.held_open import held_open
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.instance import apply_pools, open_instance
 from ingest_assets.defs.jobs import INGEST_ALL
@@ -100,7 +98,7 @@ def run_batches(
     runs_all = bool(config.get("force")) or config.get("resume") is False
     started = time.monotonic()
     answer = _answer_to_a_press(home, stages)
-    with PRESSES.answered(answer), _instance(home) as instance:
+    with PRESSES.answered(answer), open_instance(home.layout, for_command=True) as instance:
         settle_orphans(instance)
         settle_leases(home)
         apply_pools(instance, home.settings.pools)
@@ -135,14 +133,6 @@ def run_batches(
     return report
 
 
-@contextlib.contextmanager
-def _instance(home: Home) -> Iterator[dg.DagsterInstance]:
-    """The home's instance, for as long as this command needs it."""
-    layout = home.layout
-    with held_open(layout.state, layout.ledger), open_instance(layout, captures_output=False) as instance:
-        yield instance
-
-
 def _settle_sets(home: Home, stages: Sequence[str]) -> None:
     """What a killed run left of a change of sets, and sets that were whole before."""
     for stage in families(home, stages):
@@ -166,7 +156,7 @@ def _took_over(before: Mapping[str, SetMark], now: Mapping[str, SetMark]) -> dic
 
 def run_job(home: Home, name: str, resource: HomeResource | None = None) -> str | None:
     """Run a job that is of no batch; gives why it failed, if it did."""
-    with _instance(home) as instance:
+    with open_instance(home.layout, for_command=True) as instance:
         opened = resource or HomeResource(path=str(home.layout.home))
         job = build_definitions(opened).resolve_job_def(name)
         result = _run(job, instance=instance, run_config=_run_config(home, (), {}), tags=_CLI_TAGS)

@@ -8,6 +8,7 @@ from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import IntegrityError
 
 from ingest_assets.config import PoolSettings
+from ingest_assets.defs.kept_storage import with_kept_files
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
@@ -28,16 +29,19 @@ def environment(layout: Layout) -> dict[str, str]:
     }
 
 
-def open_instance(layout: Layout, *, captures_output: bool = True) -> dg.DagsterInstance:
+def open_instance(layout: Layout, *, for_command: bool = False) -> dg.DagsterInstance:
     """The instance that the web UI of this home uses too; made on first use.
 
-    Without `captures_output` steps print to the terminal as usual: Dagster's capture takes standard error
-    away from a live bar, and its helpers complain aloud at Ctrl-C.
+    `for_command` is for runs inside a command. Their steps print to the terminal as usual: Dagster's capture
+    takes standard error away from a live bar, and its helpers complain aloud at Ctrl-C. Dagster's own files
+    stay open meanwhile.
     """
     _write_instance_file(layout)
     os.environ.update(environment(layout))
-    changes = {} if captures_output else {"compute_logs": _NO_CAPTURE}
+    changes = {"compute_logs": _NO_CAPTURE} if for_command else {}
     ref = InstanceRef.from_dir(str(layout.state), overrides=changes)
+    if for_command:
+        ref = with_kept_files(ref)
     # Two that make Dagster's SQLite files at the same time leave them with two versions, for good.
     lock = FileLock(layout.instance_lock)
     lock.acquire()
