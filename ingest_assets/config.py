@@ -3,6 +3,7 @@
 Strict on purpose: an unknown key or a value out of range is refused with its path and what was expected.
 """
 
+import functools
 import json
 import os
 import re
@@ -229,9 +230,18 @@ def _is_home(layout: Layout) -> bool:
 
 
 def read_settings(home: Path) -> Settings:
-    """The settings of a home folder; raises `ConfigError` with one line per fault."""
+    """The settings of a home folder as they are now; raises `ConfigError` with one line per fault."""
     file = Layout(home).settings_file
-    values = _read_toml(file)
+    ours = frozenset(
+        (name, value) for name, value in os.environ.items() if name.upper().startswith("INGEST_")
+    )
+    return _settings(file, _read_text(file), ours)
+
+
+@functools.lru_cache(maxsize=8)
+def _settings(file: Path, text: str, _environment: frozenset[tuple[str, str]]) -> Settings:
+    """Every step asks for them: what was checked is kept for as long as file and variables are the same."""
+    values = _parse_toml(file, text)
     _refuse_unknown_variables()
     try:
         return Settings(**values)
@@ -259,17 +269,24 @@ def settings_from_json(text: str) -> Settings:
     return _CompleteSettings(**json.loads(text))
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def _read_text(file: Path) -> str:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return ""
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not valid TOML ({error}); correct the file.") from None
     except OSError as error:
         raise ConfigError(
             f"{file}: cannot be read ({error.strerror}); check the file's permissions."
         ) from None
+
+
+def _parse_toml(file: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file}: not valid TOML ({error}); correct the file.") from None
 
 
 def _refuse_unknown_variables() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from dagster._core.events.log import EventLogEntry
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.schedules import SqliteScheduleStorage
 from dagster._core.storage.sqlite_storage import (
@@ -27,7 +28,7 @@ from dagster._core.storage.sqlite_storage import (
     _schedule_directory,
 )
 from dagster._serdes import ConfigurableClassData
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, inspect
 
 from ingest_assets.defs.kept_files import KeptFiles
 from ingest_assets.defs.run_files import make_run_file
@@ -38,6 +39,7 @@ class KeptEvents(SqliteEventLogStorage):
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._files = KeptFiles()
+        self._tables: set[str] = set()
         super().__init__(base_dir, inst_data)
 
     @contextlib.contextmanager
@@ -49,6 +51,13 @@ class KeptEvents(SqliteEventLogStorage):
                 self._initialized_dbs.add(shard)
             with engine.begin() as connection:
                 yield connection
+
+    def has_table(self, table_name: str) -> bool:
+        """Asked for each event, also by those who hold the lock; a table that is there stays."""
+        if table_name not in self._tables:
+            engine = self._files.engine(self.conn_string_for_shard(INDEX_SHARD_NAME))
+            self._tables |= set(inspect(engine).get_table_names())
+        return table_name in self._tables
 
     def _initdb(self, engine: Engine, for_index_shard: bool = False) -> None:
         make = functools.partial(super()._initdb, engine, for_index_shard)

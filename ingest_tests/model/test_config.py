@@ -226,3 +226,21 @@ def test_settings_survive_as_json_and_no_variable_changes_them_again(
     assert again.model_dump() == settings.model_dump()
     assert again.stages.doctags.execution.model_fields_set == {"num_cpus"}
     assert settings_to_json(again) == text
+
+
+def test_settings_are_those_of_now_however_often_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server reads them for every step, and a person edits the file meanwhile."""
+    file = tmp_path / "ingest.toml"
+    seen = [read_settings(tmp_path).chunks.max_tokens]
+    for tokens in (100, 120):
+        file.write_text(f"[chunks]\nmax_tokens = {tokens}\n")
+        seen += [read_settings(tmp_path).chunks.max_tokens, read_settings(tmp_path).chunks.max_tokens]
+    monkeypatch.setenv("INGEST_CHUNKS__MAX_TOKENS", "140")
+    seen.append(read_settings(tmp_path).chunks.max_tokens)
+    monkeypatch.delenv("INGEST_CHUNKS__MAX_TOKENS")
+    file.unlink()
+    seen.append(read_settings(tmp_path).chunks.max_tokens)
+
+    assert seen == [None, 100, 100, 120, 120, 140, None]
