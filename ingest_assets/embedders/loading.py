@@ -1,4 +1,4 @@
-"""Networks of transformers, read from their folders: whole, or not at all."""
+"""Networks and tokenizers of transformers, read from their folders: whole, or not at all."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ def load_whole(kind: Any, path: str, setting: str, **options: Any) -> Any:
     """The network of a folder, offline; refuses one that lacks weights, which the library would make up."""
     with _quiet():
         network, found = kind.from_pretrained(
-            path, local_files_only=True, output_loading_info=True, **options
+            path, local_files_only=True, trust_remote_code=False, output_loading_info=True, **options
         )
     missing = sorted(name for name in found["missing_keys"] if _UNUSED not in name.split("."))
     if missing:
@@ -23,6 +23,13 @@ def load_whole(kind: Any, path: str, setting: str, **options: Any) -> Any:
             f"{type(network).__name__} needs; give a complete model folder, or one that was trained for this."
         )
     return network
+
+
+def load_words(path: str) -> Any:
+    """The tokenizer of a folder, offline; without `False` the library would ask the terminal about code."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from ingest_assets.embedders.models import (
     packaged_name,
     while_unchanged,
 )
+from ingest_assets.embedders.own_code import require_no_code
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -75,6 +76,7 @@ class Recipe:
 def read_recipe(model: str) -> Recipe:
     """What the files of a model say; a folder that lacks one is refused in one line."""
     folder = find_folder(model, SETTING)
+    require_no_code(folder, SETTING)
     modules = _modules(folder)
     path = folder / next((m["path"] for m in modules if _kind(m) == "Transformer"), "")
     config = _read(path / "config.json")

@@ -14,6 +14,7 @@ from ingest_assets.embedders.errors import TextTooLong
 from ingest_assets.embedders.facts import facts_of
 from ingest_assets.embedders.loading import load_whole
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
+from ingest_assets.embedders.own_code import require_no_code
 from ingest_assets.embedders.recipe import SETTING, Recipe, module_outputs, read_recipe, usage_of
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Kind
 from ingest_assets.model.errors import ConfigError
@@ -101,6 +102,7 @@ class SentencesEmbedder:
 def _recipe(model: str) -> Recipe:
     """By the files where they are those of a transformer; else as the loaded model says."""
     folder = find_folder(model, SETTING)
+    require_no_code(folder, SETTING)
     if (folder / "config.json").is_file() or (folder / "0_Transformer").is_dir():
         recipe = read_recipe(model)
         return replace(recipe, width=_width(recipe, folder), pooling=recipe.pooling[:1])
@@ -143,7 +145,7 @@ def _load(model: str, device: str | None) -> Any:
 
     folder = find_folder(model, SETTING)
     try:
-        return SentenceTransformer(str(folder), device=device, local_files_only=True)
+        return SentenceTransformer(str(folder), device=device, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ConfigError(
             f"{SETTING}: sentence-transformers cannot load {folder} "

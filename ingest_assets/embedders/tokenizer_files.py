@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ingest_assets.embedders.loading import load_words
 from ingest_assets.embedders.models import PACKAGED, find_folder, name_of, while_unchanged
+from ingest_assets.embedders.own_code import require_no_tokenizer_code
 from ingest_assets.model.errors import ConfigError
 
 _SETTING = "chunks.tokenizer"
@@ -30,6 +32,7 @@ class TokenizerFiles:
 def tokenizer_files(name: str) -> TokenizerFiles:
     """The tokenizer of a packaged model, of a folder or of a hub name."""
     path = find_folder(name, _SETTING)
+    require_no_tokenizer_code(path, _SETTING)
     return TokenizerFiles(
         name=name if name in PACKAGED else name_of(path),
         path=str(path),
@@ -40,9 +43,7 @@ def tokenizer_files(name: str) -> TokenizerFiles:
 
 def load_tokenizer(name: str) -> Any:
     """A tokenizer of transformers, offline."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(tokenizer_files(name).path, local_files_only=True)
+    tokenizer = load_words(tokenizer_files(name).path)
     # Counting tokens of a long text is not a mistake, and transformers would warn about each.
     tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
     return tokenizer
