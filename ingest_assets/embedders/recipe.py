@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.embedders.model_files import number_in, positions_of, read_json, read_object
+from ingest_assets.embedders.model_files import (
+    has_last_position,
+    number_in,
+    positions_of,
+    read_json,
+    read_object,
+)
 from ingest_assets.embedders.models import (
     content_hash_of,
     find_folder,
@@ -199,8 +205,10 @@ def _prefixes(config: dict[str, Any]) -> tuple[str, str]:
 
 
 def _max_tokens(path: Path, config: dict[str, Any], sentence: dict[str, Any]) -> int:
+    """The least of what the files say: some promise more than the network has positions for."""
     if sentence.get("max_seq_length"):
-        return number_in(sentence, ("max_seq_length",), path, SETTING)
+        said = number_in(sentence, ("max_seq_length",), path, SETTING)
+        return min(said, positions_of(config, path, SETTING)) if has_last_position(config) else said
     positions = positions_of(config, path, SETTING)
     told = _read(path / "tokenizer_config.json", optional=True).get("model_max_length")
     return min(positions, told) if isinstance(told, int) and told > 0 else positions
