@@ -60,6 +60,7 @@ class Recipe:
     lower_case: bool
     normalizes: bool
     other_modules: tuple[str, ...]
+    truncation_side: str = "right"
 
     @property
     def model_id(self) -> str:
@@ -106,6 +107,7 @@ def read_recipe(model: str) -> Recipe:
         lower_case=bool(sentence.get("do_lower_case")),
         normalizes=any(_kind(m) == "Normalize" for m in modules),
         other_modules=tuple(kind for m in modules if (kind := _kind(m)) not in _OWN_MODULES),
+        truncation_side=_truncation_side(path),
     )
 
 
@@ -212,6 +214,15 @@ def _max_tokens(path: Path, config: dict[str, Any], sentence: dict[str, Any]) ->
     positions = positions_of(config, path, SETTING)
     told = _read(path / "tokenizer_config.json", optional=True).get("model_max_length")
     return min(positions, told) if isinstance(told, int) and told > 0 else positions
+
+
+def _truncation_side(path: Path) -> str:
+    """Which end of a long text goes: by the tokenizer's settings, else by its file, as transformers does."""
+    said = _read(path / "tokenizer_config.json", optional=True).get("truncation_side")
+    if said is None:
+        cut = _read(path / "tokenizer.json").get("truncation")
+        said = cut.get("direction") if isinstance(cut, dict) else None
+    return "left" if str(said).lower() == "left" else "right"
 
 
 def _read(path: Path, *, optional: bool = False) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class Encoder:
         self._tokenizer = tokenizer
         self._usage = usage
         tokenizer.no_padding()
-        tokenizer.enable_truncation(max_length=usage.max_tokens)
+        tokenizer.enable_truncation(max_length=usage.max_tokens, direction=recipe.truncation_side)
         if recipe.lower_case:
             _lower_first(tokenizer)
 
