@@ -11,7 +11,7 @@ _UNUSED = "pooler"  # vectors are made of what comes before it, and many files l
 
 def load_whole(kind: Any, path: str, setting: str, **options: Any) -> Any:
     """The network of a folder, offline; refuses one that lacks weights, which the library would make up."""
-    with _quiet():
+    with quiet():
         network, found = kind.from_pretrained(
             path, local_files_only=True, trust_remote_code=False, output_loading_info=True, **options
         )
@@ -29,11 +29,20 @@ def load_words(path: str) -> Any:
     """The tokenizer of a folder, offline; without `False` the library would ask the terminal about code."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    return without_warnings(
+        AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    )
+
+
+def without_warnings(tokenizer: Any) -> Any:
+    """The same; counting the tokens of a long text is no mistake, and transformers would warn about it."""
+    if hasattr(tokenizer, "deprecation_warnings"):
+        tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
+    return tokenizer
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Its report of weights is a table on the terminal, and read here."""
     from transformers.utils import logging
 

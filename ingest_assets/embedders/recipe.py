@@ -67,8 +67,10 @@ class Recipe:
         return f"{self.name}@{self.content_hash[:12]}"
 
     @property
-    def words(self) -> int:
-        return int(self.config.get("vocab_size") or 6)
+    def words(self) -> int | None:
+        """How many tokens the network knows, if its file says so."""
+        told = self.config.get("vocab_size")
+        return told if isinstance(told, int) and told > 0 else None
 
     @property
     def pad_id(self) -> int:

@@ -15,6 +15,7 @@ from ingest_assets.embedders.model_files import number_in, positions_of, read_ob
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
 from ingest_assets.embedders.openings import Openings
 from ingest_assets.embedders.own_code import require_no_code
+from ingest_assets.embedders.tokens import require_known
 from ingest_assets.model.embedding import SparseOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -97,6 +98,7 @@ class SparseEmbedder:
             return found
         with self._lock:
             tokens = self._tokenizer(list(texts), truncation=True, max_length=self._max_tokens)["input_ids"]
+            require_known(tokens, self.model.dim)
             for chosen in _batches([len(each) for each in tokens], self._options.batch_tokens):
                 weights = self._weights([tokens[at] for at in chosen])
                 for at, row in zip(chosen, weights, strict=True):
@@ -132,9 +134,9 @@ _EMPTY: SparseVector = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
 def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Positions by length, in batches of at most so many tokens, padding included."""
+    """Positions by length, in batches of at most so many tokens, padding included; none of no token."""
     chosen: list[int] = []
-    for at in sorted(range(len(lengths)), key=lambda at: (lengths[at], at)):
+    for at in sorted((at for at, length in enumerate(lengths) if length), key=lambda at: (lengths[at], at)):
         if chosen and lengths[at] * (len(chosen) + 1) > batch_tokens:
             yield chosen
             chosen = []

@@ -43,10 +43,7 @@ def tokenizer_files(name: str) -> TokenizerFiles:
 
 def load_tokenizer(name: str) -> Any:
     """A tokenizer of transformers, offline."""
-    tokenizer = load_words(tokenizer_files(name).path)
-    # Counting tokens of a long text is not a mistake, and transformers would warn about each.
-    tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
-    return tokenizer
+    return load_words(tokenizer_files(name).path)
 
 
 def count_tokens(name: str, text: str) -> int:
