@@ -13,7 +13,12 @@ def load_whole(kind: Any, path: str, setting: str, **options: Any) -> Any:
     """The network of a folder, offline; refuses one that lacks weights, which the library would make up."""
     with quiet():
         network, found = kind.from_pretrained(
-            path, local_files_only=True, trust_remote_code=False, output_loading_info=True, **options
+            path,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # told below: the library's own words are a table
+            **options,
         )
     missing = sorted(name for name in found["missing_keys"] if _UNUSED not in name.split("."))
     if missing:
@@ -21,6 +26,12 @@ def load_whole(kind: Any, path: str, setting: str, **options: Any) -> Any:
         raise ConfigError(
             f"{setting}: the weights in {path} lack {missing[0]}{more}, which "
             f"{type(network).__name__} needs; give a complete model folder, or one that was trained for this."
+        )
+    for name, *shapes in sorted(found["mismatched_keys"], key=str):
+        there, wanted = (" x ".join(map(str, shape)) for shape in shapes)
+        raise ConfigError(
+            f"{setting}: {name} is {there} in the weights of {path}, and {wanted} by its config.json; give a "
+            "folder in which they are of one model."
         )
     return network
 

@@ -194,8 +194,9 @@ def _poolings(pooling: dict[str, Any], path: Path) -> tuple[str, ...]:
     names = {new: name for name, (_, new) in _POOLINGS.items()}
     listed = [modes] if isinstance(modes, str) else list(modes)
     unknown = [mode for mode in listed if mode not in names]
-    if unknown:
-        raise ConfigError(f"{SETTING}: {path} pools by {unknown[0]!r}, which is not known here; set pooling.")
+    if not listed or unknown:
+        said = repr(unknown[0]) if unknown else "nothing"
+        raise ConfigError(f"{SETTING}: {path} pools by {said}, which is not known here; set pooling.")
     return tuple(names[mode] for mode in listed)
 
 
