@@ -11,7 +11,7 @@ import httpx
 from pydantic import SecretStr
 
 from ingest_assets.embedders.answers import Answer, WrongLength, read_answer
-from ingest_assets.embedders.connections import Connections
+from ingest_assets.embedders.connections import Lines
 from ingest_assets.embedders.endpoint_errors import (
     MAYBE_ONE_TEXT,
     EndpointAnswerUnusable,
@@ -67,12 +67,10 @@ class Endpoint:
         self._waiting = Waiting(pace)
         self._requests = PerMinute(remote.requests_per_minute)
         self._tokens = PerMinute(remote.tokens_per_minute)
-        self._connections = Connections()
-        self._client = httpx.Client(
+        self._lines = Lines(
             timeout=remote.timeout_seconds,
             headers={"Authorization": f"Bearer {key.get_secret_value()}"} if key else {},
             trust_env=remote.use_environment_proxies,
-            limits=httpx.Limits(max_connections=remote.max_in_flight),
         )
         self._verdict: tuple[float, ItemError] | None = None
         self._is_down = False
@@ -112,8 +110,7 @@ class Endpoint:
     def close(self) -> None:
         """Break off what is under way, and give the connections back."""
         self._waiting.close()
-        self._connections.break_off()
-        self._client.close()
+        self._lines.close()
 
     def _require_no_verdict(self) -> None:
         verdict = self._verdict
@@ -182,20 +179,16 @@ class Endpoint:
 
     def _exchanged(self, texts: Sequence[str]) -> tuple[int, httpx.Headers, bytes]:
         most = _ENVELOPE_BYTES + len(texts) * (self._options.dim or 0) * _NUMBER_BYTES
-        with (
-            self._explained(),
-            self._connections.posting(self._client, self._url, self._question(texts)) as got,
-        ):
+        seconds = self._options.remote.timeout_seconds
+        with self._explained(), self._lines.posting(self._url, self._question(texts), seconds) as got:
             is_good = got.status_code == HTTPStatus.OK
             return got.status_code, got.headers, self._body(got, most if is_good else _REFUSAL_BYTES, is_good)
 
     def _body(self, response: httpx.Response, most: int, is_good: bool) -> bytes:
         """As much as an answer may be; of a refusal only the beginning counts."""
-        end, body = self._pace.monotonic() + self._options.remote.timeout_seconds, bytearray()
+        body = bytearray()
         for block in response.iter_bytes():
             body += block
-            if self._pace.monotonic() > end:
-                raise httpx.ReadTimeout("the answer takes too long")
             if len(body) > most and not is_good:
                 break
             if len(body) > most:

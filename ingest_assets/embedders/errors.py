@@ -10,6 +10,20 @@ class TextTooLong(ItemError):
     code = "E_TEXT_TOO_LONG"
 
 
+class TextWithoutTokens(ItemError):
+    """The model's tokenizer knows nothing in the text, and adds nothing to it."""
+
+    category = "input"
+    code = "E_TEXT_WITHOUT_TOKENS"
+
+
+class TokenUnknown(ItemError):
+    """The tokenizer gives a token that the network was not made for."""
+
+    category = "config"
+    code = "E_TOKEN_UNKNOWN"
+
+
 class AnyText(ItemError):
     """What would have met any text: no one chunk is to blame, and none is named."""
 

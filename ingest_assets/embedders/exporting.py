@@ -38,6 +38,8 @@ def export(recipe: Recipe, folder: Path) -> None:
         each.enable_truncation(max_length=recipe.max_tokens)
     batch = [encoding.ids for encoding in own.encode_batch(list(_PROBES))]
     has_same_tokens = batch == [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
+    words = recipe.words or max(map(max, filter(None, batch))) + 1
+    batch = [ids for ids in batch if ids and max(ids) < words]  # others are refused as texts, too
     truth = [_by_torch(torch, model, recipe, ids) for ids in batch]
     float32 = _cosines(truth, _by_onnx(folder / FLOAT32, recipe, batch))
     int8 = _cosines(truth, _by_onnx(folder / INT8, recipe, batch))

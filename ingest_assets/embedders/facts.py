@@ -19,6 +19,7 @@ def facts_of(
         "provider": provider,
         "model": recipe.content_hash,
         **{key: value for key, value in asdict(usage).items() if key not in _CHANGES_NO_PASSAGE},
+        **({} if recipe.truncation_side == "right" else {"truncation_side": recipe.truncation_side}),
         **more,
     }
     return DenseFacts(

@@ -8,7 +8,7 @@ import numpy as np
 
 from ingest_assets.embedders.devices import device_for
 from ingest_assets.embedders.facts import facts_of, require_own_modules
-from ingest_assets.embedders.loading import load_whole
+from ingest_assets.embedders.loading import load_whole, load_words
 from ingest_assets.embedders.pooling import pool_batch
 from ingest_assets.embedders.recipe import SETTING, read_recipe, usage_of
 from ingest_assets.embedders.tokens import Encoder
@@ -96,10 +96,10 @@ def padded(batch: Sequence[Sequence[int]], pad_id: int) -> tuple[np.ndarray, np.
 def load_model(path: str, device: Device, attention: str | None = None) -> tuple[Any, Any, Any]:
     """Torch, the model on its device, and its tokenizer, offline."""
     import torch
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
 
     place = device_for(device, "embeddings.dense.device")
-    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    tokenizer = load_words(path)
     dtype = torch.float32 if place == "cpu" else "auto"
     model = load_whole(AutoModel, path, SETTING, dtype=dtype, attn_implementation=attention)
     return torch, model.eval().to(place), tokenizer.backend_tokenizer

@@ -23,6 +23,9 @@ PULLED_AS = {
     "chunks.tokenizer": "tokenizer",
 }
 _REMEMBERED = 16
+# What reading a file of another make runs into: a list for a name, a number for a list, and so on.
+_MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
+_WORDS_CHARS = 200
 _HUB_NAME = re.compile(r"^(?!.*(--|\.\.))([A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]{0,95}$", re.ASCII)
 
 
@@ -41,7 +44,14 @@ def while_unchanged(setting: str) -> Callable[[Callable[[str], Known]], Callable
     def remembering(read: Callable[[str], Known]) -> Callable[[str], Known]:
         @functools.lru_cache(maxsize=_REMEMBERED)
         def as_of(name: str, _state: frozenset[tuple[str, int, int]]) -> Known:
-            return read(name)
+            try:
+                return read(name)
+            except _MALFORMED as error:
+                words = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS_CHARS]
+                raise ConfigError(
+                    f"{setting}: the files of {find_folder(name, setting)} make no sense ({words}); give a "
+                    "complete model folder."
+                ) from error
 
         @functools.wraps(read)
         def now(name: str) -> Known:

@@ -106,7 +106,7 @@ class OnnxEmbedder:
         self._session: Any = open_session(file, threads=1)
         self._usage, self._pad_id = usage, recipe.pad_id
         self._encoder = Encoder(read_tokenizer(recipe), recipe, usage)
-        has_free_batches = not is_int8 and self._is_batch_invariant(usage.max_tokens, recipe.words)
+        has_free_batches = not is_int8 and self._is_batch_invariant(usage.max_tokens, recipe.words or 6)
         self._batcher: Batcher[list[int]] = Batcher(
             self._run,
             lambda batch: [len(ids) for ids in batch],
@@ -133,7 +133,9 @@ class OnnxEmbedder:
     def _is_batch_invariant(self, max_tokens: int, words: int) -> bool:
         """Tried on this very processor: where padding or neighbours change a bit, texts go one by one."""
         lengths = [min(length, max_tokens) for length in (3, 7, 18, 33, 64)]
-        probes = [[5 + index % min(words - 5, 90) for index in range(length)] for length in lengths]
+        probes = [
+            [min(5, words - 1) + index % max(1, min(words - 5, 90)) for index in range(n)] for n in lengths
+        ]
         alone = [self._run([ids])[0] for ids in probes]
         together = [*self._run(probes[:2]), *self._run(probes[2:])]
         three = zip(alone, together, self._run(probes), strict=True)

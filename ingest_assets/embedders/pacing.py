@@ -26,11 +26,13 @@ class Pace:
     chance: Callable[[], float] = random.random
 
     def pause(self, attempt: int, asked: float | None) -> float:
-        """What the server asks for, within reason; else twice as long each time, and a little by chance."""
-        if asked is not None:
-            return min(asked, self.longest_asked_seconds)
-        usual = self.first_pause_seconds * 2.0 ** min(attempt - 1, 30)
-        return min(usual, self.longest_pause_seconds) * (1 + 0.25 * self.chance())
+        """Twice as long each time, and a little by chance; or what the server asks for, if that is longer.
+
+        At most `longest_asked_seconds` of it; a server that asks for none would be asked all at once.
+        """
+        doubled = self.first_pause_seconds * 2.0 ** min(attempt - 1, 30)
+        usual = min(doubled, self.longest_pause_seconds) * (1 + 0.25 * self.chance())
+        return usual if asked is None else max(usual, min(asked, self.longest_asked_seconds))
 
 
 @dataclass(eq=False)

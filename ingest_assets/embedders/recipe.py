@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.embedders.model_files import number_in, positions_of, read_json, read_object
+from ingest_assets.embedders.model_files import (
+    has_last_position,
+    number_in,
+    positions_of,
+    read_json,
+    read_object,
+)
 from ingest_assets.embedders.models import (
     content_hash_of,
     find_folder,
@@ -12,6 +18,7 @@ from ingest_assets.embedders.models import (
     packaged_name,
     while_unchanged,
 )
+from ingest_assets.embedders.own_code import require_no_code
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -53,14 +60,17 @@ class Recipe:
     lower_case: bool
     normalizes: bool
     other_modules: tuple[str, ...]
+    truncation_side: str = "right"
 
     @property
     def model_id(self) -> str:
         return f"{self.name}@{self.content_hash[:12]}"
 
     @property
-    def words(self) -> int:
-        return int(self.config.get("vocab_size") or 6)
+    def words(self) -> int | None:
+        """How many tokens the network knows, if its file says so."""
+        told = self.config.get("vocab_size")
+        return told if isinstance(told, int) and told > 0 else None
 
     @property
     def pad_id(self) -> int:
@@ -75,6 +85,7 @@ class Recipe:
 def read_recipe(model: str) -> Recipe:
     """What the files of a model say; a folder that lacks one is refused in one line."""
     folder = find_folder(model, SETTING)
+    require_no_code(folder, SETTING)
     modules = _modules(folder)
     path = folder / next((m["path"] for m in modules if _kind(m) == "Transformer"), "")
     config = _read(path / "config.json")
@@ -98,6 +109,7 @@ def read_recipe(model: str) -> Recipe:
         lower_case=bool(sentence.get("do_lower_case")),
         normalizes=any(_kind(m) == "Normalize" for m in modules),
         other_modules=tuple(kind for m in modules if (kind := _kind(m)) not in _OWN_MODULES),
+        truncation_side=_truncation_side(path),
     )
 
 
@@ -182,8 +194,9 @@ def _poolings(pooling: dict[str, Any], path: Path) -> tuple[str, ...]:
     names = {new: name for name, (_, new) in _POOLINGS.items()}
     listed = [modes] if isinstance(modes, str) else list(modes)
     unknown = [mode for mode in listed if mode not in names]
-    if unknown:
-        raise ConfigError(f"{SETTING}: {path} pools by {unknown[0]!r}, which is not known here; set pooling.")
+    if not listed or unknown:
+        said = repr(unknown[0]) if unknown else "nothing"
+        raise ConfigError(f"{SETTING}: {path} pools by {said}, which is not known here; set pooling.")
     return tuple(names[mode] for mode in listed)
 
 
@@ -197,11 +210,22 @@ def _prefixes(config: dict[str, Any]) -> tuple[str, str]:
 
 
 def _max_tokens(path: Path, config: dict[str, Any], sentence: dict[str, Any]) -> int:
+    """The least of what the files say: some promise more than the network has positions for."""
     if sentence.get("max_seq_length"):
-        return number_in(sentence, ("max_seq_length",), path, SETTING)
+        said = number_in(sentence, ("max_seq_length",), path, SETTING)
+        return min(said, positions_of(config, path, SETTING)) if has_last_position(config) else said
     positions = positions_of(config, path, SETTING)
     told = _read(path / "tokenizer_config.json", optional=True).get("model_max_length")
     return min(positions, told) if isinstance(told, int) and told > 0 else positions
+
+
+def _truncation_side(path: Path) -> str:
+    """Which end of a long text goes: by the tokenizer's settings, else by its file, as transformers does."""
+    said = _read(path / "tokenizer_config.json", optional=True).get("truncation_side")
+    if said is None:
+        cut = _read(path / "tokenizer.json").get("truncation")
+        said = cut.get("direction") if isinstance(cut, dict) else None
+    return "left" if str(said).lower() == "left" else "right"
 
 
 def _read(path: Path, *, optional: bool = False) -> dict[str, Any]:

@@ -12,9 +12,11 @@ import numpy as np
 from ingest_assets.embedders.counting import count
 from ingest_assets.embedders.errors import TextTooLong
 from ingest_assets.embedders.facts import facts_of
-from ingest_assets.embedders.loading import load_whole
+from ingest_assets.embedders.loading import load_whole, quiet, without_warnings
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
+from ingest_assets.embedders.own_code import require_no_code
 from ingest_assets.embedders.recipe import SETTING, Recipe, module_outputs, read_recipe, usage_of
+from ingest_assets.embedders.tokens import require_known, require_tokens
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Kind
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import installed_versions
@@ -58,6 +60,7 @@ class SentencesEmbedder:
         _require_whole(self._model)
         if recipe.max_tokens < _NO_LIMIT:
             self._model.max_seq_length = self._usage.max_tokens
+        self._words = recipe.words
         self._lock = threading.Lock()
         self.model_id, self.dim = recipe.model_id, self._usage.dim
 
@@ -84,7 +87,10 @@ class SentencesEmbedder:
         limit = self._usage.max_tokens
         if limit >= _NO_LIMIT:
             return
-        lengths = [len(ids) for ids in self._model.tokenizer(texts, truncation=False)["input_ids"]]
+        tokens = without_warnings(self._model.tokenizer)(texts, truncation=False)["input_ids"]
+        require_tokens(tokens)
+        require_known(tokens, self._words)
+        lengths = [len(ids) for ids in tokens]
         long = [index for index, length in enumerate(lengths) if length > limit]
         if long and self._usage.refuses_long:
             raise TextTooLong(
@@ -101,6 +107,7 @@ class SentencesEmbedder:
 def _recipe(model: str) -> Recipe:
     """By the files where they are those of a transformer; else as the loaded model says."""
     folder = find_folder(model, SETTING)
+    require_no_code(folder, SETTING)
     if (folder / "config.json").is_file() or (folder / "0_Transformer").is_dir():
         recipe = read_recipe(model)
         return replace(recipe, width=_width(recipe, folder), pooling=recipe.pooling[:1])
@@ -143,7 +150,10 @@ def _load(model: str, device: str | None) -> Any:
 
     folder = find_folder(model, SETTING)
     try:
-        return SentenceTransformer(str(folder), device=device, local_files_only=True)
+        with quiet():
+            return SentenceTransformer(
+                str(folder), device=device, local_files_only=True, trust_remote_code=False
+            )
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ConfigError(
             f"{SETTING}: sentence-transformers cannot load {folder} "

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest_assets.embedders.devices import device_for
-from ingest_assets.embedders.loading import load_whole
+from ingest_assets.embedders.loading import load_whole, load_words
 from ingest_assets.embedders.model_files import number_in, positions_of, read_object
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
 from ingest_assets.embedders.openings import Openings
+from ingest_assets.embedders.own_code import require_no_code
+from ingest_assets.embedders.tokens import require_known
 from ingest_assets.model.embedding import SparseOptions
 from ingest_assets.model.errors import ConfigError
 
@@ -41,6 +43,7 @@ class SparseModel:
 def sparse_model(name: str) -> SparseModel:
     """The model of that folder or hub name; told without opening it."""
     path = find_folder(name, _SETTING)
+    require_no_code(path, _SETTING)
     config = read_object(path / "config.json", _SETTING)
     kinds = config.get("architectures") or []
     if not any(str(kind).endswith("ForMaskedLM") for kind in kinds):
@@ -74,12 +77,12 @@ class SparseEmbedder:
 
     def __init__(self, options: SparseOptions) -> None:
         import torch
-        from transformers import AutoModelForMaskedLM, AutoTokenizer
+        from transformers import AutoModelForMaskedLM
 
         self.model = sparse_model(options.model)
         self._torch, self._options = torch, options
         self._device = device_for(options.device, "embeddings.sparse.device")
-        self._tokenizer = AutoTokenizer.from_pretrained(self.model.path, local_files_only=True)
+        self._tokenizer = load_words(self.model.path)
         loaded = load_whole(AutoModelForMaskedLM, self.model.path, _SETTING)
         self._network = loaded.float().eval().to(self._device)
         self._max_tokens = min(options.max_tokens or self.model.max_tokens, self.model.max_tokens)
@@ -95,6 +98,7 @@ class SparseEmbedder:
             return found
         with self._lock:
             tokens = self._tokenizer(list(texts), truncation=True, max_length=self._max_tokens)["input_ids"]
+            require_known(tokens, self.model.dim)
             for chosen in _batches([len(each) for each in tokens], self._options.batch_tokens):
                 weights = self._weights([tokens[at] for at in chosen])
                 for at, row in zip(chosen, weights, strict=True):
@@ -130,9 +134,9 @@ _EMPTY: SparseVector = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
 def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Positions by length, in batches of at most so many tokens, padding included."""
+    """Positions by length, in batches of at most so many tokens, padding included; none of no token."""
     chosen: list[int] = []
-    for at in sorted(range(len(lengths)), key=lambda at: (lengths[at], at)):
+    for at in sorted((at for at, length in enumerate(lengths) if length), key=lambda at: (lengths[at], at)):
         if chosen and lengths[at] * (len(chosen) + 1) > batch_tokens:
             yield chosen
             chosen = []

@@ -4,11 +4,15 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ingest_assets.embedders.foreign import told
+from ingest_assets.embedders.loading import load_words
 from ingest_assets.embedders.models import PACKAGED, find_folder, name_of, while_unchanged
+from ingest_assets.embedders.own_code import require_no_tokenizer_code
 from ingest_assets.model.errors import ConfigError
 
 _SETTING = "chunks.tokenizer"
@@ -30,6 +34,7 @@ class TokenizerFiles:
 def tokenizer_files(name: str) -> TokenizerFiles:
     """The tokenizer of a packaged model, of a folder or of a hub name."""
     path = find_folder(name, _SETTING)
+    require_no_tokenizer_code(path, _SETTING)
     return TokenizerFiles(
         name=name if name in PACKAGED else name_of(path),
         path=str(path),
@@ -40,12 +45,9 @@ def tokenizer_files(name: str) -> TokenizerFiles:
 
 def load_tokenizer(name: str) -> Any:
     """A tokenizer of transformers, offline."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(tokenizer_files(name).path, local_files_only=True)
-    # Counting tokens of a long text is not a mistake, and transformers would warn about each.
-    tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
-    return tokenizer
+    path = tokenizer_files(name).path
+    with _told(path):
+        return load_words(path)
 
 
 def count_tokens(name: str, text: str) -> int:
@@ -57,10 +59,16 @@ def count_tokens(name: str, text: str) -> int:
 def _counted(files: TokenizerFiles, text: str) -> int:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(Path(files.path) / "tokenizer.json"))
+    with _told(files.path):
+        tokenizer = Tokenizer.from_file(str(Path(files.path) / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def _told(path: str) -> AbstractContextManager[None]:
+    """The libraries raise anything, a bare `Exception` too."""
+    return told(f"{_SETTING}: the tokenizer in {path} cannot be loaded", ConfigError, "give another folder")
 
 
 def special_tokens(processor: Mapping[str, Any] | None) -> int:

@@ -40,7 +40,7 @@ def _open(path: Path, max_bytes: int) -> "VectorCache":
 
 class VectorCache:
     """Vectors by model and text. Shared by threads and processes; bounded; a damaged entry or file is as if
-    it were not there.
+    it were not there. One that is deleted while it is open is made anew.
 
     What comes back is bit for bit what was put. Nothing here fails an item: a disk that is full or not to be
     written is told once, and the vectors are made again. Each process opens its own, after a fork.
@@ -109,6 +109,10 @@ class VectorCache:
         return otherwise
 
     def _opened(self) -> VectorFile:
+        """The file that stands at the path now, which may have been deleted or exchanged meanwhile."""
+        if self._file is not None and not self._file.is_in_place():
+            gone, self._file = self._file, None
+            gone.close()
         if self._file is None:
             self._file = VectorFile(self._path, self._max_bytes, _WAIT_SECONDS)
         return self._file

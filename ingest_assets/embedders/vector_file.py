@@ -43,8 +43,14 @@ class VectorFile:
         self._max_bytes = max_bytes
         path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(path):
+            if not path.exists():
+                _remove_logs(path)  # whoever still has a deleted file open shares nothing with the new one
             self._connection = _opened(path, wait_seconds)
-        self._opened_file = _file_identity(path)
+            self._opened_file = _file_identity(path)
+
+    def is_in_place(self) -> bool:
+        """False when the file was deleted or another has taken its place: what is written here is lost."""
+        return _file_identity(self._path) == self._opened_file
 
     def close(self) -> None:
         self._connection.close()
@@ -54,7 +60,7 @@ class VectorFile:
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
         with _alone(self._path):
-            if _file_identity(self._path) == self._opened_file:
+            if self.is_in_place():
                 _move_away(self._path)
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, object]:
@@ -217,7 +223,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _file_identity(path: Path) -> tuple[int, int] | None:
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         status = path.stat()
         return status.st_dev, status.st_ino
     return None
@@ -225,10 +231,15 @@ def _file_identity(path: Path) -> tuple[int, int] | None:
 
 def _move_away(path: Path) -> None:
     """Keep one damaged file for whoever wants to know; its log holds nothing without it."""
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    _remove_logs(path)
     with contextlib.suppress(FileNotFoundError):
         path.replace(path.with_name(path.name + ".damaged"))
+
+
+def _remove_logs(path: Path) -> None:
+    """The files beside it, which SQLite finds by name."""
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _groups(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

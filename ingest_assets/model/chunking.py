@@ -120,16 +120,23 @@ def settled(
     values = {**PROFILES[options.profile], **given}
     if limit is not None:
         if values["max_tokens"] > limit and "max_tokens" in given:
+            advice = f"lower it to {limit}" if limit >= _LEAST_TOKENS else "set it to 0, for as many"
             raise ConfigError(
                 f"chunks.max_tokens: {values['max_tokens']} is more than the {limit} tokens that the "
-                f"embedder reads; lower it to {limit}."
+                f"embedder reads; {advice}."
             )
         if prefix_tokens > limit // 2:
             raise ConfigError(
                 f"embeddings.dense.passage_prefix: its {prefix_tokens} tokens are more than half of the "
                 f"{limit} that the embedder reads; shorten it."
             )
-        values["max_tokens"] = min(values["max_tokens"], limit - special_tokens - prefix_tokens)
+        room = limit - special_tokens - prefix_tokens
+        if room < 1:
+            raise ConfigError(
+                f"embeddings.dense: the embedder reads {limit} tokens, and those that it adds to each chunk "
+                f"({special_tokens + prefix_tokens}) leave no room for text; give a model that reads more."
+            )
+        values["max_tokens"] = min(values["max_tokens"], room)
     most = values["max_tokens"]
     for name in ("min_tokens", "overlap_tokens", "soft_barrier_margin"):
         if name not in given:

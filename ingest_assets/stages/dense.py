@@ -20,7 +20,7 @@ from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import TableSpec, dense_spec
 from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
 from ingest_assets.stages.stage import PRELOAD, Candidate
-from ingest_assets.stages.vectors import is_direction, require_vectors
+from ingest_assets.stages.vectors import is_direction, of_chunk, require_vectors
 from ingest_assets.storage.tables import Table
 
 _MIB = 1024 * 1024
@@ -122,7 +122,7 @@ class DenseStage:
                 given = provider.embed(texts, "passage")
         except ItemError as error:
             _keep_good(keep, texts, vectors_made(error), dim)
-            raise _of_chunk(error, chunk_ids) from error
+            raise of_chunk(error, chunk_ids) from error
         finally:
             for name, number in counts.items():
                 context.count(name, number)
@@ -167,12 +167,3 @@ def _of_length(dim: int, remembered: np.ndarray | None) -> np.ndarray | None:
 def cache_space(facts: DenseFacts, truncation: Truncation) -> str:
     """Vectors are the same where all that decides them is; one of a cut text answers none that is refused."""
     return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage", truncation]))
-
-
-def _of_chunk(error: ItemError, chunk_ids: Sequence[str]) -> ItemError:
-    """The same error, which says of which chunk it is."""
-    index = error.detail.get("index")
-    if not isinstance(index, int) or not 0 <= index < len(chunk_ids):
-        return error
-    detail = {key: value for key, value in error.detail.items() if key != "index"}
-    return type(error)(f"Chunk {chunk_ids[index]}: {error}", detail={**detail, "chunk_id": chunk_ids[index]})

@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from ingest_assets.embedders.sparse import SparseVector, sparse_model
 from ingest_assets.model.embedding import SparseOptions
-from ingest_assets.model.errors import ContractBroken
+from ingest_assets.model.errors import ContractBroken, ItemError
 from ingest_assets.model.identity import installed_versions
 from ingest_assets.model.items import ItemContext, WorkItem
 from ingest_assets.model.schemas import SPARSE, TableSpec
 from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
 from ingest_assets.stages.stage import PRELOAD, Candidate
+from ingest_assets.stages.vectors import of_chunk
 from ingest_assets.storage.tables import Table
 
 _NOT_DECIDING = {"device", "batch_tokens"}
@@ -59,8 +60,12 @@ class SparseStage:
         from ingest_assets.embedders.sparse import open_sparse
 
         chunks = read_chunks(item)
-        vectors = open_sparse(self.options).embed(chunks["contextualized"].to_pylist())
-        require_weights(vectors, chunks["chunk_id"].to_pylist())
+        chunk_ids = chunks["chunk_id"].to_pylist()
+        try:
+            vectors = open_sparse(self.options).embed(chunks["contextualized"].to_pylist())
+        except ItemError as error:
+            raise of_chunk(error, chunk_ids) from error
+        require_weights(vectors, chunk_ids)
         offsets = pa.array(np.cumsum([0, *(len(indices) for indices, _ in vectors)]), pa.int32())
         table = chunks.select(IDENTITY)
         for at, name in enumerate(("indices", "values")):

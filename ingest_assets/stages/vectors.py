@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ingest_assets.model.errors import ContractBroken
+from ingest_assets.model.errors import ContractBroken, ItemError
 
 
 def require_vectors(given: Any, dim: int, chunk_ids: Sequence[str]) -> np.ndarray:
@@ -49,3 +49,12 @@ def _require_count(given: Any, chunk_ids: Sequence[str]) -> None:
 
 def _broken(fault: str, chunk_id: str) -> ContractBroken:
     return ContractBroken(f"The vector of chunk {chunk_id} {fault}.", detail={"chunk_id": chunk_id})
+
+
+def of_chunk(error: ItemError, chunk_ids: Sequence[str]) -> ItemError:
+    """The same error, which says of which chunk it is."""
+    index = error.detail.get("index")
+    if not isinstance(index, int) or not 0 <= index < len(chunk_ids):
+        return error
+    detail = {key: value for key, value in error.detail.items() if key != "index"}
+    return type(error)(f"Chunk {chunk_ids[index]}: {error}", detail={**detail, "chunk_id": chunk_ids[index]})

@@ -90,3 +90,14 @@ def test_wrong_usage_is_one_line_and_starts_nothing(ingest: Command, options: tu
     (line,) = done.stderr.strip().splitlines()
     assert said in line
     assert not (ingest.home / "state").exists()
+
+
+def test_a_slip_in_a_set_is_one_line_with_file_and_line(ingest: Command, own_set: tuple[object, ...]):
+    """Exit code 2, before any document is ingested."""
+    queries = Path(str(own_set[-1])) / "queries.jsonl"
+    queries.write_text('{"id": 1, "text": "When is May?"}\n["id", "text"]\n')
+
+    (line,) = ingest("eval", "retrieval", *own_set, check=2).stderr.strip().splitlines()
+
+    assert f"{queries}: line 2" in line
+    assert not (ingest.home / "state").exists()

@@ -48,4 +48,12 @@ def test_pauses_grow_to_a_limit_and_follow_the_server_within_reason():
     pace = Pace(chance=lambda: 1.0)
 
     assert [pace.pause(attempt, None) for attempt in (1, 2, 3, 99)] == [0.625, 1.25, 2.5, 37.5]
-    assert [pace.pause(1, asked) for asked in (0.0, 7.0, 86400.0)] == [0.0, 7.0, 60.0]
+    assert [pace.pause(1, asked) for asked in (7.0, 86400.0)] == [7.0, 60.0]
+
+
+def test_a_server_that_asks_for_no_pause_gets_the_usual_one():
+    """`Retry-After: 0`, or a date that is past, would spend all attempts within a moment."""
+    pace = Pace(chance=lambda: 1.0)
+
+    assert [pace.pause(attempt, 0.0) for attempt in (1, 2, 3, 99)] == [0.625, 1.25, 2.5, 37.5]
+    assert pace.pause(4, 1.0) == 5.0

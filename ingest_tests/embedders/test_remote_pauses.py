@@ -32,6 +32,19 @@ def test_a_pause_is_waited_out_also_after_a_request_was_given_up(status: int):
         assert time.monotonic() - began > 0.3
 
 
+@pytest.mark.parametrize("asked", ["0", "-5", "Wed, 21 Oct 2015 07:28:00 GMT"])
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_pause_of_no_length_does_not_spend_all_attempts_at_once(status: int, asked: str):
+    """The growing pauses are the least that is waited."""
+    pace = replace(QUICK, first_pause_seconds=0.1, longest_pause_seconds=1.0)
+    script = first(3, refused(status, Retry_After=asked))
+    with serving(script) as server, embedder_of(server, pace, retries=3) as embedder:
+        began = time.monotonic()
+        embedder.embed(["a"])
+
+        assert time.monotonic() - began > 0.1 + 0.2 + 0.4
+
+
 def test_an_endpoint_that_asks_for_fewer_requests_is_not_down():
     """After one request was given up, the next has all its attempts."""
     with serving(first(5, refused(429))) as server, embedder_of(server, retries=2) as embedder:

@@ -8,37 +8,37 @@ as not relevant.
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from ingest_assets.evaluation.labelled.labelled_set import Gains, LabelledSet, relevant_only
 from ingest_assets.evaluation.labelled.reading import read_lines, read_unmarked
 from ingest_assets.model.errors import ConfigError
 
-_RECORD = re.compile(r"^\.I\s+(\d+)\s*$", re.MULTILINE)
+_RECORD = re.compile(r"^\.I\s+(\d{1,9})\s*$", re.MULTILINE | re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,9}", re.ASCII)
 _FIELD = re.compile(r"^\.([A-Z])\s*$", re.MULTILINE)
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
 
 def read_cranfield(folder: Path) -> LabelledSet:
     """The set from its files `cran.all.1400`, `cran.qry` and `cranqrel`."""
-    papers = _records(folder / "cran.all.1400")
-    texts = {file_name(number): _markdown(fields) for number, fields in papers if fields.get("W", "").strip()}
-    # Judgements name queries by their place in the file, not by their number.
-    queries = {
-        str(place): " ".join(fields.get("W", "").split())
-        for place, (_, fields) in enumerate(_records(folder / "cran.qry"), start=1)
-    }
-    grades = _grades(folder / "cranqrel")
-    if unknown := sorted(grades.keys() - queries.keys(), key=int):
-        raise ConfigError(f"{folder / 'cranqrel'}: judges query {unknown[0]}, and there is no such query.")
+    papers = _papers(folder / "cran.all.1400")
+    texts = {name: _markdown(fields) for name, fields in papers.items() if fields.get("W", "").strip()}
+    if not texts:
+        raise ConfigError(f"{folder / 'cran.all.1400'}: no record has a text; give Cranfield's own file.")
+    queries = _queries(folder / "cran.qry")
+    grades = _grades(folder / "cranqrel", queries, papers)
+    relevant = _gains(grades, {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0})
+    if not relevant:
+        raise ConfigError(f"{folder / 'cranqrel'}: finds no document relevant; give Cranfield's own file.")
     return LabelledSet(
         name="cranfield",
         queries=queries,
-        relevant=_gains(grades, {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0}),
+        relevant=relevant,
         graded=_gains(grades, {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}),
         texts=texts,
-        missing=[file_name(number) for number, _ in papers if file_name(number) not in texts],
+        missing=[name for name in papers if name not in texts],
     )
 
 
@@ -52,12 +52,37 @@ def _gains(grades: Mapping[str, Mapping[str, int]], gain_of: Mapping[int, float]
     return relevant_only(gains)
 
 
-def _records(path: Path) -> list[tuple[int, dict[str, str]]]:
-    """Numbered records of fields, in file order."""
-    parts = _RECORD.split(read_unmarked(path))
-    if len(parts) < 3:
+def _papers(path: Path) -> dict[str, dict[str, str]]:
+    """The fields of each paper, by the name of its file."""
+    papers: dict[str, dict[str, str]] = {}
+    for line, number, fields in _records(path):
+        if file_name(number) in papers:
+            raise ConfigError(f"{path}: line {line}: record {number} is there twice.")
+        papers[file_name(number)] = fields
+    return papers
+
+
+def _queries(path: Path) -> dict[str, str]:
+    """Their texts. Judgements name queries by their place in the file, not by their number."""
+    queries: dict[str, str] = {}
+    for place, (line, _, fields) in enumerate(_records(path), start=1):
+        queries[str(place)] = " ".join(fields.get("W", "").split())
+        if not queries[str(place)]:
+            raise ConfigError(f"{path}: line {line}: query {place} has no text.")
+    return queries
+
+
+def _records(path: Path) -> list[tuple[int, int, dict[str, str]]]:
+    """Records in file order: the line where each begins, its number, its fields."""
+    text = read_unmarked(path)
+    heads = list(_RECORD.finditer(text))
+    if not heads:
         raise ConfigError(f"{path}: holds no record that begins with `.I`; give Cranfield's own file.")
-    return [(int(number), _fields(body)) for number, body in zip(parts[1::2], parts[2::2], strict=True)]
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    return [
+        (text.count("\n", 0, head.start()) + 1, int(head[1]), _fields(text[head.end() : end]))
+        for head, end in zip(heads, ends, strict=True)
+    ]
 
 
 def _fields(body: str) -> dict[str, str]:
@@ -78,11 +103,16 @@ def _plain(text: str) -> str:
     return re.sub(r"^(\d+|)([.)+=-])", r"\1\\\2", escaped)  # no list, no rule
 
 
-def _grades(path: Path) -> dict[str, dict[str, int]]:
+def _grades(path: Path, queries: Container[str], papers: Container[str]) -> dict[str, dict[str, int]]:
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     for number, line in read_lines(path):
         fields = line.split()
-        if len(fields) != 3 or not all(re.fullmatch(r"-?\d+", field) for field in fields):
+        if len(fields) != 3 or not all(map(_NUMBER.fullmatch, fields)):
             raise ConfigError(f"{path}: line {number} should be three numbers: query, document, grade.")
-        grades[fields[0]][file_name(int(fields[1]))] = int(fields[2])
+        query, document, grade = map(int, fields)
+        if str(query) not in queries:
+            raise ConfigError(f"{path}: line {number}: there is no query {query} in cran.qry.")
+        if file_name(document) not in papers:
+            raise ConfigError(f"{path}: line {number}: there is no document {document} in cran.all.1400.")
+        grades[str(query)][file_name(document)] = grade
     return grades

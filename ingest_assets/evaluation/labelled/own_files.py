@@ -9,7 +9,7 @@ from collections.abc import Container
 from pathlib import Path
 
 from ingest_assets.evaluation.labelled.labelled_set import LabelledSet, relevant_only
-from ingest_assets.evaluation.labelled.reading import read_lines
+from ingest_assets.evaluation.labelled.reading import is_text, read_lines
 from ingest_assets.model.errors import ConfigError
 
 
@@ -29,15 +29,26 @@ def read_own_files(folder: Path, name: str = "files") -> LabelledSet:
 def _queries(path: Path) -> dict[str, str]:
     queries: dict[str, str] = {}
     for number, line in read_lines(path):
-        try:
-            row = json.loads(line)
-            query, text = str(row["id"] if "id" in row else row["_id"]), row["text"]
-        except (ValueError, KeyError, TypeError):
-            raise ConfigError(f'{path}: line {number} should be {{"id": "…", "text": "…"}}.') from None
-        if not isinstance(text, str) or not text.strip() or query in queries:
-            raise ConfigError(f"{path}: line {number}: query {query!r} has no text, or is there twice.")
+        query, text = _query(line, f"{path}: line {number}")
+        if query in queries:
+            raise ConfigError(f"{path}: line {number}: query {query!r} is there twice.")
         queries[query] = text
+    if not queries:
+        raise ConfigError(f"{path}: holds no query; give a line for each.")
     return queries
+
+
+def _query(line: str, where: str) -> tuple[str, str]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    query = row.get("id", row.get("_id")) if isinstance(row, dict) else None
+    if not isinstance(row, dict) or not (type(query) is int or is_text(query)) or "text" not in row:
+        raise ConfigError(f'{where} should be {{"id": "…", "text": "…"}}.')
+    if not is_text(row["text"]):
+        raise ConfigError(f"{where}: query {str(query)!r} has no text, or one that is no text.")
+    return str(query), row["text"]
 
 
 def _grades(path: Path, queries: Container[str], documents: Path) -> dict[str, dict[str, float]]:

@@ -1,0 +1,143 @@
+"""An endpoint that answers byte by byte: `timeout_seconds` is for the whole request, not for each byte."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ingest_assets.embedders.endpoint_errors import EndpointTimeout
+from ingest_assets.embedders.remote import RemoteEmbedder
+from ingest_tests.embedders.vector_server import QUICK, options_for, right_answer, vectors_of
+
+LIMIT_SECONDS = 0.5
+BODY = right_answer(["a"]).body
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+LENGTH = b"Content-Length: %d\r\n\r\n" % len(BODY)
+
+Answering = Callable[[socket.socket, int], None]
+
+
+def _slowly(content: bytes, connection: socket.socket) -> None:
+    """No pause is as long as the limit, and all of them are."""
+    for at in range(len(content)):
+        connection.sendall(content[at : at + 1])
+        time.sleep(LIMIT_SECONDS / 5)
+
+
+def _slow_headers(connection: socket.socket, _number: int) -> None:
+    _slowly(HEAD + LENGTH + BODY, connection)
+
+
+def _slow_body(connection: socket.socket, _number: int) -> None:
+    connection.sendall(HEAD + LENGTH)
+    _slowly(BODY, connection)
+
+
+def _slow_body_without_a_length(connection: socket.socket, _number: int) -> None:
+    connection.sendall(HEAD + b"Connection: close\r\n\r\n")
+    _slowly(BODY, connection)
+
+
+def _slow_refusal(connection: socket.socket, _number: int) -> None:
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 1000\r\n\r\n")
+    _slowly(b"x" * 1000, connection)
+
+
+def _slow_the_second_time(connection: socket.socket, number: int) -> None:
+    connection.sendall(HEAD + LENGTH + BODY) if number == 0 else _slow_headers(connection, number)
+
+
+def _was_asked(connection: socket.socket) -> bool:
+    """Reads one request to its end; False when no more comes."""
+    with connection.makefile("rb") as stream:
+        length = 0
+        while line := stream.readline().strip():
+            name, _, value = line.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        return length > 0 and len(stream.read(length)) == length
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Answering], str]]:
+    """A server that answers each request of a connection so; gives its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def talk(connection: socket.socket, answer: Answering) -> None:
+        with connection:
+            try:
+                for number in range(100):
+                    if not _was_asked(connection):
+                        return
+                    answer(connection, number)
+                    if answer is _slow_body_without_a_length:
+                        return
+            except OSError:  # a client that waits no longer
+                return
+
+    def accept(answer: Answering) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=talk, args=(connection, answer), daemon=True).start()
+
+    def start(answer: Answering) -> str:
+        threading.Thread(target=accept, args=(answer,), daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/v1/embeddings"
+
+    yield start
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+@pytest.mark.parametrize("answer", [_slow_headers, _slow_body, _slow_body_without_a_length, _slow_refusal])
+def test_an_answer_that_trickles_in_has_the_time_of_any_other(
+    serve: Callable[[Answering], str], answer: Answering
+):
+    """Else one server holds a lane for hours."""
+    options = options_for(serve(answer), timeout_seconds=LIMIT_SECONDS, retries=0)
+    embedder = RemoteEmbedder(options, {}, QUICK)
+    began = time.monotonic()
+
+    with pytest.raises(EndpointTimeout, match=r"did not answer within 0.5 s"):
+        embedder.embed(["a"])
+
+    assert time.monotonic() - began < 2 * LIMIT_SECONDS + 1  # it was asked for a harmless text as well
+    embedder.close()
+
+
+def test_a_connection_that_is_used_again_has_a_deadline_too(serve: Callable[[Answering], str]):
+    """Its server was quick before."""
+    options = options_for(serve(_slow_the_second_time), timeout_seconds=LIMIT_SECONDS, retries=1)
+    embedder = RemoteEmbedder(options, {}, QUICK)
+    assert embedder.embed(["a"]).tobytes() == vectors_of(["a"]).tobytes()
+    began = time.monotonic()
+
+    # The second attempt goes out on a new connection.
+    embedder.embed(["a"])
+
+    assert LIMIT_SECONDS <= time.monotonic() - began < 2 * LIMIT_SECONDS + 1
+    embedder.close()
+
+
+def test_a_request_that_is_answered_in_time_leaves_its_connection_to_the_next(
+    serve: Callable[[Answering], str],
+):
+    """A deadline that is over ends nothing that came after it."""
+    numbers = []
+
+    def answer(connection: socket.socket, number: int) -> None:
+        numbers.append(number)
+        connection.sendall(HEAD + LENGTH + BODY)
+
+    options = options_for(serve(answer), timeout_seconds=LIMIT_SECONDS, retries=0)
+    embedder = RemoteEmbedder(options, {}, QUICK)
+    for _ in range(4):
+        embedder.embed(["a"])
+        time.sleep(LIMIT_SECONDS / 2)
+
+    assert numbers == [0, 1, 2, 3]
+    embedder.close()
