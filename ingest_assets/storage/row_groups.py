@@ -56,7 +56,9 @@ def _all_of(first: deque[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Tab
 
 
 def _is_movable(open_writer: OpenWriter, group: pa.Table) -> bool:
-    """Whether this Arrow, with these settings, writes groups that we can move: by one row of them."""
+    """Whether this Arrow, with these settings, writes groups that can be moved; all are alike, so one row tells."""
+    if not group.num_rows:
+        return False  # without a page it does not show
     try:
         _encode(open_writer, group.slice(0, 1))
     except NotMovable:

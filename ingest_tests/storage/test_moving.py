@@ -107,3 +107,15 @@ def test_an_encrypted_table_is_written_by_one_writer(tmp_path: Path) -> None:
     opened = pe.CryptoFactory(Keys).file_decryption_properties(pe.KmsConnectionConfig())
     assert path.read_bytes()[:4] == b"PARE"
     assert pq.ParquetFile(path, decryption_properties=opened).read().equals(pa.concat_tables([ROWS, ROWS]))
+
+
+@pytest.mark.parametrize("first", [0, 3], ids=["first group empty", "first group full"])
+def test_a_table_with_a_page_index_is_written_by_one_writer(tmp_path: Path, first: int) -> None:
+    """Also when it shows only later: without rows there is no index yet."""
+    path = tmp_path / "indexed.parquet"
+    groups = [ROWS.slice(0, first), ROWS, ROWS]
+    open_writer = partial(pq.ParquetWriter, schema=ROWS.schema, write_page_index=True)
+
+    write_row_groups(path, open_writer, groups, {})
+
+    assert path.read_bytes() == file_of(*groups, write_page_index=True)
