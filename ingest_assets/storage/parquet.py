@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import replacing
+from ingest_assets.storage.encoding import Sink
 from ingest_assets.storage.row_groups import write_row_groups
 
 
@@ -21,7 +22,7 @@ def write_parquet(
         return write_row_groups(scratch, partial(_writer, spec), _regroup(tables, spec), footer)
 
 
-def _writer(spec: TableSpec, sink: Path | pa.BufferOutputStream) -> pq.ParquetWriter:
+def _writer(spec: TableSpec, sink: Sink) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         sink,
         spec.schema,

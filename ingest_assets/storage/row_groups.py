@@ -7,22 +7,17 @@ table's file. The bytes do not depend on how many threads there are.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from ingest_assets.storage.encoding import OpenWriter, SideBySide, file_of, write_with_one
 from ingest_assets.storage.moving import MAGIC, EncodedGroup, NotMovable, group_of, tail_of
 from ingest_assets.storage.thrift import Struct
-
-OpenWriter: TypeAlias = Callable[[Any], pq.ParquetWriter]
-
-MOST_BYTES = 128 * 1024**2  # of rows that are encoded at a time; a group larger than that is alone
 
 
 def write_row_groups(
@@ -44,7 +39,7 @@ def write_row_groups(
     is_for_one = len(first) < 2 or not _is_movable(open_writer, first[0])
     together = _all_of(first, coming)
     if is_for_one:
-        return _write_with_one(path, open_writer, together, key_values)
+        return write_with_one(path, open_writer, together, key_values)
     return _write_side_by_side(path, open_writer, together, key_values, threads or _usable_cores())
 
 
@@ -56,29 +51,14 @@ def _all_of(first: deque[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Tab
 
 
 def _is_movable(open_writer: OpenWriter, group: pa.Table) -> bool:
-    """Whether this Arrow, with these settings, writes groups that can be moved; all are alike, so one row tells."""
+    """Whether this Arrow, with these settings, writes groups that can be moved: one row tells of all."""
     if not group.num_rows:
         return False  # without a page it does not show
     try:
-        _encode(open_writer, group.slice(0, 1))
+        group_of(file_of(open_writer, [group.slice(0, 1)]))
     except NotMovable:
         return False
     return True
-
-
-def _write_with_one(
-    sink: Path | pa.BufferOutputStream,
-    open_writer: OpenWriter,
-    groups: Iterator[pa.Table],
-    key_values: Mapping[str, str],
-) -> int:
-    rows = 0
-    with open_writer(sink) as writer:
-        for group in groups:
-            writer.write_table(group, row_group_size=max(group.num_rows, 1))
-            rows += group.num_rows
-        writer.add_key_value_metadata(dict(key_values))
-    return rows
 
 
 def _write_side_by_side(
@@ -88,46 +68,12 @@ def _write_side_by_side(
     key_values: Mapping[str, str],
     threads: int,
 ) -> int:
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="ingest-encode")
-    try:
-        with path.open("wb") as file:
-            moved = _Moved(file)
-            for encoded in _encoded(pool, threads, partial(_encode, open_writer), groups):
-                moved.add(encoded)
-            moved.end(_file_of(open_writer, None, key_values))
-            return moved.rows
-    finally:
-        pool.shutdown(cancel_futures=True)  # waits for what has begun: no thread outlives the writing
-
-
-def _encoded(
-    pool: ThreadPoolExecutor,
-    threads: int,
-    encode: Callable[[pa.Table], EncodedGroup],
-    groups: Iterator[pa.Table],
-) -> Iterator[EncodedGroup]:
-    """The groups encoded, in their order. No more are in memory than keep the threads busy."""
-    waiting: deque[tuple[int, Future[EncodedGroup]]] = deque()
-    for group in groups:
-        size = group.nbytes
-        while waiting and (len(waiting) > threads or size + sum(other for other, _ in waiting) > MOST_BYTES):
-            yield waiting.popleft()[1].result()
-        waiting.append((size, pool.submit(encode, group)))
-        del group  # its thread has it
-    while waiting:
-        yield waiting.popleft()[1].result()
-
-
-def _encode(open_writer: OpenWriter, group: pa.Table) -> EncodedGroup:
-    return group_of(_file_of(open_writer, group, {}))
-
-
-def _file_of(open_writer: OpenWriter, group: pa.Table | None, key_values: Mapping[str, str]) -> memoryview:
-    """A whole Parquet file in memory."""
-    sink = pa.BufferOutputStream()
-    groups = iter([] if group is None else [group])
-    _write_with_one(sink, open_writer, groups, key_values)
-    return memoryview(sink.getvalue()).cast("B")  # Arrow's bytes are signed
+    with path.open("wb") as file, closing(SideBySide(open_writer, threads)) as side_by_side:
+        moved = _Moved(file)
+        for encoded in side_by_side.encoded(groups):
+            moved.add(encoded)
+        moved.end(file_of(open_writer, [], key_values))
+        return moved.rows
 
 
 class _Moved:

@@ -26,9 +26,10 @@ from ingest_assets.model.schemas import (
     TableSpec,
     dense_spec,
 )
-from ingest_assets.storage import parquet, row_groups
+from ingest_assets.storage import encoding, parquet
+from ingest_assets.storage.encoding import OpenWriter
 from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.row_groups import OpenWriter, write_row_groups
+from ingest_assets.storage.row_groups import write_row_groups
 from ingest_tests.storage.any_rows import any_rows
 from ingest_tests.storage.rows import SPEC, rows_of
 
@@ -242,7 +243,7 @@ def test_groups_that_are_large_are_encoded_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many cores and long documents must not fill the memory."""
-    monkeypatch.setattr(row_groups, "MOST_BYTES", 2**16)
+    monkeypatch.setattr(encoding, "MOST_BYTES", 2**16)
     path = tmp_path / "a.parquet"
     in_file: list[int] = []
 
@@ -257,3 +258,16 @@ def test_groups_that_are_large_are_encoded_one_by_one(
     write_row_groups(path, open_writer, groups(), {}, threads=4)
 
     assert in_file == [0, 0, 1, 2, 3, 4]  # each is in the file before the next but one is asked for
+
+
+def test_a_group_that_grows_in_parquet_is_written_all_the_same(tmp_path: Path) -> None:
+    """One word for all rows takes no memory in Arrow, and its own place for each row in the file."""
+    word = pa.DictionaryArray.from_arrays(pa.array([0] * 300, pa.int8()), ["long " * 1000])
+    groups = [pa.table({"a": word})] * 5
+    open_writer = partial(pq.ParquetWriter, schema=groups[0].schema, use_dictionary=False, compression="none")
+    expected = of_one_writer(tmp_path / "one.parquet", open_writer, groups, {})
+
+    write_row_groups(tmp_path / "side.parquet", open_writer, groups, {})
+
+    assert len(expected) > 100 * sum(group.nbytes for group in groups)
+    assert (tmp_path / "side.parquet").read_bytes() == expected
