@@ -19,6 +19,8 @@ from ingest_assets.storage.encoding import OpenWriter, SideBySide, file_of, writ
 from ingest_assets.storage.moving import MAGIC, EncodedGroup, NotMovable, group_of, tail_of
 from ingest_assets.storage.thrift import Struct
 
+LEAST_BYTES = 4 * 1024**2  # of a group's rows: to hand over one costs as much as to encode a megabyte
+
 
 def write_row_groups(
     path: Path,
@@ -30,15 +32,15 @@ def write_row_groups(
 ) -> int:
     """Write each table as one row group and give the number of rows: the bytes are those of a single writer.
 
-    A single writer it is where there is nothing to do side by side, or where groups cannot be moved. As many
+    A single writer it is where there is little to do side by side, or where groups cannot be moved. As many
     threads as asked for, 0 for all cores.
     """
     path.touch()  # where nothing can be written is told before a row is read
     coming = iter(groups)
     first = deque(islice(coming, 2))
-    is_for_one = len(first) < 2 or not _is_movable(open_writer, first[0])
+    is_for_several = len(first) > 1 and _is_worth_it(first[0]) and _is_movable(open_writer, first[0])
     together = _all_of(first, coming)
-    if is_for_one:
+    if not is_for_several:
         return write_with_one(path, open_writer, together, key_values)
     return _write_side_by_side(path, open_writer, together, key_values, threads or _usable_cores())
 
@@ -50,10 +52,13 @@ def _all_of(first: deque[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Tab
     yield from rest
 
 
+def _is_worth_it(group: pa.Table) -> bool:
+    """Without a row it would not even show whether it can be moved."""
+    return bool(group.num_rows) and group.nbytes >= LEAST_BYTES
+
+
 def _is_movable(open_writer: OpenWriter, group: pa.Table) -> bool:
     """Whether this Arrow, with these settings, writes groups that can be moved: one row tells of all."""
-    if not group.num_rows:
-        return False  # without a page it does not show
     try:
         group_of(file_of(open_writer, [group.slice(0, 1)]))
     except NotMovable:
