@@ -1,6 +1,7 @@
 """Byte-deterministic Parquet: equal rows and equal footers give equal files."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,24 +10,21 @@ import pyarrow.parquet as pq
 
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import replacing
+from ingest_assets.storage.encoding import Sink
+from ingest_assets.storage.row_groups import write_row_groups
 
 
 def write_parquet(
     path: Path, spec: TableSpec, tables: Iterable[pa.Table], footer: Mapping[str, str], *, waits: bool = True
 ) -> int:
     """Write rows atomically and give their number. Row groups depend on the rows, not on how they came."""
-    written = 0
-    with replacing(path, waits=waits) as scratch, _writer(scratch, spec) as writer:
-        for group in _regroup(tables, spec):
-            writer.write_table(group, row_group_size=spec.rows_per_group)
-            written += group.num_rows
-        writer.add_key_value_metadata(dict(footer))
-    return written
+    with replacing(path, waits=waits) as scratch:
+        return write_row_groups(scratch, partial(_writer, spec), _regroup(tables, spec), footer)
 
 
-def _writer(path: Path, spec: TableSpec) -> pq.ParquetWriter:
+def _writer(spec: TableSpec, sink: Sink) -> pq.ParquetWriter:
     return pq.ParquetWriter(
-        path,
+        sink,
         spec.schema,
         compression="zstd",
         compression_level=1,
