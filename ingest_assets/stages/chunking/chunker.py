@@ -18,15 +18,9 @@ from pydantic import ConfigDict
 
 from ingest_assets.model.chunking import Tables
 from ingest_assets.stages.chunking.counting import open_counter
-from ingest_assets.stages.chunking.packing import (
-    END_OF_VALUE,
-    Room,
-    by_rows,
-    by_values,
-    is_too_wide,
-    read_markdown,
-)
+from ingest_assets.stages.chunking.packing import END_OF_VALUE, by_rows, by_values, read_markdown
 from ingest_assets.stages.chunking.pieces import is_table_item
+from ingest_assets.stages.chunking.room import Room
 from ingest_assets.stages.chunking.rows import RowsWriter
 from ingest_assets.stages.chunking.tables import TripletWriter, ValuesWriter, table_values, text_reader
 from ingest_assets.stages.chunking.writing import Writer
@@ -123,17 +117,8 @@ class QuickChunker(HybridChunker):
         return cast(list[str], cut(text))
 
     def _cut_rows(self, text: str, room: Room) -> list[str]:
-        """Between rows; a table of which no row fits below the header, between columns as Docling does."""
         table = read_markdown(text)
-        if table is None:
-            return room.cut_to_fit(text)
-        if not is_too_wide(table, room):
-            return by_rows(table, room)
-        header, rows = table.header.splitlines(keepends=True), [f"{row}\n" for row in table.rows]
-        return [
-            *room.cut_to_fit(table.before.strip()),
-            *self._split_table_by_columns(header, rows, "", room.most_tokens),
-        ]
+        return by_rows(table, room) if table is not None else room.cut_to_fit(text)
 
     def _cut_values(self, text: str, ref: str, room: Room, writer: BaseDocSerializer) -> list[str]:
         """Between values, which are read again: the text does not tell where one of many sentences ends."""
