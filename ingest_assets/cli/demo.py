@@ -45,8 +45,9 @@ def demo(home: DemoHome = Path("demo"), as_json: flags.JsonFlag = False) -> None
 
 def _rejected(home: Home) -> dict[str, str]:
     """What admission rejected, and why."""
-    rows = home.tables("admission").scan().filter(~pl.col("admitted")).select("doc_id", "reject_reason")
-    return {doc_id.split(":", 1)[1]: reason for doc_id, reason in rows.collect().iter_rows()}
+    rejected = home.tables("admission").read(lambda rows: rows.filter(~pl.col("admitted")))
+    rows = rejected.select("doc_id", "reject_reason").iter_rows()
+    return {doc_id.split(":", 1)[1]: reason for doc_id, reason in rows}
 
 
 def _next_steps(home: Path) -> None:

@@ -124,7 +124,7 @@ def _document_of(here: Home) -> dict[str, str]:
     rows = here.tables("chunks")
     if not rows.paths:
         return {}
-    found = rows.scan().select("chunk_id", "doc_id").collect()
+    found = rows.read(lambda each: each.select("chunk_id", "doc_id"))
     return {chunk_id: _name(doc_id) for chunk_id, doc_id in found.iter_rows()}
 
 
@@ -132,7 +132,7 @@ def _rejected(here: Home) -> dict[str, str]:
     verdicts = here.tables("admission")
     if not verdicts.paths:
         return {}
-    rows = verdicts.scan().filter(~pl.col("admitted")).select("doc_id", "reject_reason").collect()
+    rows = verdicts.read(lambda each: each.filter(~pl.col("admitted")).select("doc_id", "reject_reason"))
     return {_name(doc_id): reason for doc_id, reason in rows.iter_rows()}
 
 

@@ -87,7 +87,7 @@ def _rows(home: Home, stage: str, document: Document) -> pl.DataFrame:
     path = home.layout.table(home.serving(stage), document.batch)
     if not path.is_file():
         return pl.DataFrame()
-    return Table(stage, (path,)).scan().filter(pl.col("doc_id") == document.doc_id).collect()
+    return Table(stage, (path,)).read(lambda rows: rows.filter(pl.col("doc_id") == document.doc_id))
 
 
 def _error(home: Home, stage: str, document: Document) -> str | None:

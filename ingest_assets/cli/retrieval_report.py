@@ -62,7 +62,7 @@ def _passages_measured(
 
 
 def _chunk_texts(done: Ingested) -> Iterable[tuple[str, str, str]]:
-    rows = done.home.tables("chunks").scan().select("chunk_id", "text").collect()
+    rows = done.home.tables("chunks").read(lambda each: each.select("chunk_id", "text"))
     return [(chunk_id, done.document_of[chunk_id], text) for chunk_id, text in rows.iter_rows()]
 
 

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -14,6 +15,7 @@ from ingest_assets.defs.automation import run_tags
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.completeness import StageState, batch_states
 from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.healing import mended
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.instance import apply_pools, open_instance
 from ingest_assets.defs.jobs import INGEST_ALL
@@ -108,9 +110,9 @@ def run_batches(
         keys = [key for key in keys if only is None or key in only]
         instance.add_dynamic_partitions(batches.name or "", keys)
         report.served_before = _serving(home, stages) | report.served_before
-        _settle_sets(home, stages)
+        mended(home, partial(_settle_sets, home, stages))
         for batch, is_again in _in_turn(home, keys):
-            states = batch_states(home, batch, stages, due_at=time.time())
+            states = mended(home, partial(batch_states, home, batch, stages, due_at=time.time()))
             runs_anyway = (runs_all or retry is not None) and not is_again
             if not runs_anyway and all(state.is_complete() for state in states):
                 _add_complete(batch, states, report)

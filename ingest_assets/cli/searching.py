@@ -5,6 +5,7 @@ settings say, and can be compared with no other vectors.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from ingest_assets.evaluation.ranking import best_first, fused
 from ingest_assets.model.embedding import DenseOptions
 from ingest_assets.model.errors import IngestError, ItemError
 from ingest_assets.stages.lexical_stats import stats_of
+from ingest_assets.storage.damage import naming_damage
 
 DEPTH = 1000  # of a ranking: what stands deeper is not looked at, nor fused
 Rankings = dict[str, list[str]]  # by query
@@ -105,4 +107,9 @@ def _by_words(home: Home, queries: Mapping[str, str]) -> Rankings:
 
 def _rows(home: Home, stage: str, columns: Sequence[str]) -> pa.Table:
     paths = home.tables(stage, in_the_making=True).paths
-    return pa.concat_tables([pq.ParquetFile(path).read(columns=list(columns)) for path in paths])
+    return pa.concat_tables([_read(path, columns) for path in paths])
+
+
+def _read(path: Path, columns: Sequence[str]) -> pa.Table:
+    with naming_damage(path):
+        return pq.ParquetFile(path).read(columns=list(columns))

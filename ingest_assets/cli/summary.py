@@ -19,7 +19,7 @@ _FIRST_ALIKE = 3
 def corpus_numbers(home: Home) -> dict[str, int]:
     """Documents, pages, chunks and vectors over all batches, from the tables themselves."""
     doctags, verdicts = home.tables("doctags"), verdicts_in(home.tables("admission"))
-    pages = int(doctags.scan().select(pl.col("pages").sum()).collect().item() or 0) if doctags.paths else 0
+    pages = doctags.read(lambda rows: rows.select(pl.col("pages").sum())).item() if doctags.paths else 0
     return {
         "documents": _rows(home.tables("documents")),
         "converted": _rows(doctags),

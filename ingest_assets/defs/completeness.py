@@ -5,7 +5,9 @@ An item is done by the same predicate that resume and the checks use (`model.ite
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from ingest_assets.defs.healing import mended
 from ingest_assets.defs.home import Home
 from ingest_assets.model.errors import TableMissing
 from ingest_assets.model.identity import canonical_json, sha256_text
@@ -51,7 +53,8 @@ def has_work(home: Home, batch: str, revision: int, now: float) -> bool:
     mark = _mark(home, batch, revision)
     if mark is not None and home.ledger.complete_mark(batch) == mark:
         return False
-    if not all(state.is_complete() for state in batch_states(home, batch, due_at=now)):
+    states = mended(home, partial(batch_states, home, batch, due_at=now))
+    if not all(state.is_complete() for state in states):
         return True
     if not home.awaited(batch):
         _remember(home, batch, mark)
@@ -67,7 +70,7 @@ def is_batch_complete(home: Home, batch: str, revision: int) -> bool:
     mark = _mark(home, batch, revision)
     if mark is not None and home.ledger.complete_mark(batch) == mark:
         return True
-    complete = all(state.is_complete() for state in batch_states(home, batch))
+    complete = all(state.is_complete() for state in mended(home, partial(batch_states, home, batch)))
     if complete:
         _remember(home, batch, mark)
     return complete

@@ -1,5 +1,7 @@
 """The IO manager: commits staged parts into one Parquet file per asset and batch, and loads lazy scans."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +10,13 @@ import polars as pl
 import pyarrow as pa
 
 from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.healing import putting_damage_aside
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.resources.home import HomeResource
 from ingest_assets.defs.sets import Building, cut_over, prune_others, prune_unwanted
 from ingest_assets.defs.staged import Staged
 from ingest_assets.model.schemas import TableSpec
-from ingest_assets.storage.tables import Committed, commit, existing_table
+from ingest_assets.storage.tables import Committed, Table, commit, existing_table
 
 ALLOW_MISSING = "allow_missing_partitions"
 _PREVIEW_ROWS = 5
@@ -30,15 +33,13 @@ class ParquetTables(dg.ConfigurableIOManager):
         """Commit the parts; the table is there whole, or as it was. A set that is whole by that serves."""
         home, stage, batch = self.home.open(), obj.outcome.stage, obj.commit.batch
         has_sets = stage in GRAPH and GRAPH[stage].has_sets
-        try:
+        with putting_damage_aside(home), released(obj):
             committed = commit(home.layout, obj.commit)
             metadata = table_metadata(committed, obj.commit.spec)
             if has_sets:
                 prune_others(home, stage, batch)
             if stage == "chunks":
                 prune_unwanted(home, batch)
-        finally:
-            obj.release()
         if has_sets:
             found = cut_over(home, stage, context.log.info)
             metadata |= set_metadata(home, stage, batch, found)
@@ -51,6 +52,15 @@ class ParquetTables(dg.ConfigurableIOManager):
         layout = self.home.open().layout
         table = existing_table(layout, asset, list(context.asset_partition_keys), allow_missing=allowed)
         return table.scan() if context.dagster_type.typing_type is pl.LazyFrame else table
+
+
+@contextmanager
+def released(staged: Staged) -> Iterator[None]:
+    """Its locks are let go of, however it ends."""
+    try:
+        yield
+    finally:
+        staged.release()
 
 
 def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:
@@ -89,9 +99,9 @@ def _column(field: pa.Field, spec: TableSpec) -> dg.TableColumn:
 
 def preview(path: Path) -> str:
     """The first rows as a Markdown table, long values cut."""
-    rows = pl.scan_parquet(path, glob=False).head(_PREVIEW_ROWS).drop(_NOT_PREVIEWED, strict=False).collect()
-    lines = ["| " + " | ".join(rows.columns) + " |", "|" + "---|" * len(rows.columns)]
-    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows.iter_rows()]
+    first = Table("", (path,)).read(lambda rows: rows.head(_PREVIEW_ROWS).drop(_NOT_PREVIEWED, strict=False))
+    lines = ["| " + " | ".join(first.columns) + " |", "|" + "---|" * len(first.columns)]
+    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in first.iter_rows()]
     return "\n".join(lines)
 
 

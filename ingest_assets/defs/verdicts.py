@@ -50,7 +50,7 @@ def verdicts_in(table: Table) -> Verdicts:
     """The verdicts of a table."""
     if not table.paths:
         return Verdicts.of(())
-    return Verdicts.of(table.scan().select(_COLUMNS).collect().iter_rows(named=True))
+    return Verdicts.of(table.read(lambda rows: rows.select(_COLUMNS)).iter_rows(named=True))
 
 
 def verdict_metadata(home: Home, wanted: Commit) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ingest_assets.embedders.languages import stop_words
 from ingest_assets.embedders.terms import Analysis, analysis_for, uses_language
 from ingest_assets.model.admission import UNDETERMINED
 from ingest_assets.model.embedding import LexicalOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.model.errors import ConfigError, TableDamaged
 
 _NEEDED = ["chunk_id", "terms", "counts", "length", "language"]
 
@@ -30,8 +30,7 @@ class CorpusStats:
 
 def read_stats(path: Path) -> CorpusStats:
     """The statistics from their file."""
-    said = pq.read_metadata(path).metadata
-    rows = pq.read_table(path, columns=["term", "document_frequency"])
+    said, rows = _metadata(path), _read(path, ["term", "document_frequency"])
     frequencies = dict(zip(rows["term"].to_pylist(), rows["document_frequency"].to_pylist(), strict=True))
     return CorpusStats(int(said[b"ingest.chunks"]), float(said[b"ingest.average_length"]), frequencies)
 
@@ -81,7 +80,7 @@ class LexicalIndex:
         cls, tables: Sequence[Path], stats: CorpusStats, *, k1: float = 1.2, b: float = 0.75
     ) -> "LexicalIndex":
         """The index of these tables, of one or more, all made with the same settings."""
-        rows = pa.concat_tables([pq.ParquetFile(path).read(columns=_NEEDED) for path in tables])
+        rows = pa.concat_tables([_read(path, _NEEDED) for path in tables])
         return cls(rows, stats, _options_of(tables), k1=k1, b=b)
 
     def __len__(self) -> int:
@@ -146,9 +145,23 @@ class LexicalIndex:
         scores[chunks] += count * rarity * counts * (self._k1 + 1) / (counts + self._penalty[chunks])
 
 
+def _read(path: Path, columns: Sequence[str]) -> pa.Table:
+    try:
+        return pq.ParquetFile(path).read(columns=list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise TableDamaged.at(path, error) from error
+
+
+def _metadata(path: Path) -> Mapping[bytes, bytes]:
+    try:
+        return pq.read_metadata(path).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        raise TableDamaged.at(path, error) from error
+
+
 def _options_of(tables: Sequence[Path]) -> LexicalOptions:
     """How the rows were made, as their files say."""
-    said = {pq.read_metadata(path).metadata[b"ingest.options"] for path in tables}
+    said = {_metadata(path)[b"ingest.options"] for path in tables}
     if len(said) > 1:
         raise ConfigError(
             f"{tables[0].parent}: tables of different embeddings.lexical settings; run `ingest embed`."

@@ -1,6 +1,7 @@
 """What can go wrong, as types: category, code and `retryable` belong to the class, never to a message."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -145,6 +146,26 @@ class ContractBroken(ItemError):
 
     category = "contract"
     code = "E_CONTRACT"
+
+
+class TableDamaged(ItemError):
+    """A table of which not all can be read: a bad disk, or a file that something else has written to."""
+
+    category = "io"
+    code = "E_TABLE_DAMAGED"
+
+    @classmethod
+    def at(cls, path: Path, why: Exception) -> "TableDamaged":
+        """Named by its file, with the first line of what its reader says."""
+        reason = next(iter(str(why).splitlines()), "") or type(why).__name__
+        return cls(
+            f"{path} is damaged ({reason}); remove it and run `ingest all`, which makes it anew.",
+            detail={"path": str(path)},
+        )
+
+    @property
+    def path(self) -> Path:
+        return Path(self.detail["path"])
 
 
 class StageError(BaseModel):

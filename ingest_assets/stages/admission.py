@@ -78,7 +78,8 @@ class AdmissionStage:
         """One per converted document; how it stands counts only if it was judged as it is now."""
         facts, basis_of = facts_of(documents), self._basis()
         for path in doctags.paths:
-            frame = Table(doctags.asset, (path,)).scan().select("doc_id", "fingerprint", "chars").collect()
+            table = Table(doctags.asset, (path,))
+            frame = table.read(lambda rows: rows.select("doc_id", "fingerprint", "chars"))
             for number, (doc_id, mark, chars) in enumerate(frame.iter_rows()):
                 found = _candidate(doc_id, mark, facts[doc_id], standing.get(doc_id), basis_of)
                 meta = {"row": number, **found.meta}
@@ -181,7 +182,7 @@ def _as_meta(stands: Stands | None, basis: str) -> dict[str, Any]:
 
 def facts_of(documents: Table) -> dict[str, dict[str, Any]]:
     """What is known of each document but for its content. Where a file lies on this machine says nothing."""
-    frame = documents.scan().select("doc_id", "seq", "uri", *_FACTS[1:]).collect()
+    frame = documents.read(lambda rows: rows.select("doc_id", "seq", "uri", *_FACTS[1:]))
     return {row["doc_id"]: _with_address(row) for row in frame.iter_rows(named=True)}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ingest_assets.model.errors import TableDamaged
 from ingest_assets.storage.footer import Footer
 from ingest_assets.storage.merging import row_offsets
 from ingest_assets.storage.parquet import RowReader
@@ -28,7 +29,7 @@ class StoredRows:
                 found = reader.read(self.start, self.rows)
             finally:
                 reader.close()
-        except (pa.ArrowInvalid, OSError):
+        except (TableDamaged, OSError):
             return None
         is_whole = found.num_rows == self.rows and set(found["doc_id"].to_pylist()) == {self.item_id}
         return found if is_whole else None

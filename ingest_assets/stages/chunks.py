@@ -32,7 +32,7 @@ class ChunksStage:
     """
 
     name: ClassVar[str] = "chunks"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     spec: ClassVar[TableSpec] = CHUNKS
     preload: ClassVar[tuple[str, ...]] = PRELOAD
 

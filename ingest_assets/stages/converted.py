@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def documents_with_text(doctags: Table) -> Iterator[Candidate]:
     """One per converted document that has text; one without has nothing to be found by."""
     for path in doctags.paths:
-        frame = Table(doctags.asset, (path,)).scan().select("doc_id", "fingerprint", "chars").collect()
+        table = Table(doctags.asset, (path,))
+        frame = table.read(lambda rows: rows.select("doc_id", "fingerprint", "chars"))
         for number, row in enumerate(frame.iter_rows(named=True)):
             if row["chars"] > 0:
                 meta = {"row": number}
@@ -26,7 +27,7 @@ def documents_with_text(doctags: Table) -> Iterator[Candidate]:
 
 def admitted(documents: Iterable[Candidate], admission: Table) -> Iterator[Candidate]:
     """Of these documents those that were admitted."""
-    wanted = admission.scan().filter("admitted").select("doc_id").collect().to_series()
+    wanted = admission.read(lambda rows: rows.filter("admitted").select("doc_id")).to_series()
     inside = set(wanted)
     return (candidate for candidate in documents if candidate.item_id in inside)
 

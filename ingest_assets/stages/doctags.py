@@ -73,7 +73,7 @@ class DoctagsStage:
     def candidates(self, documents: Table) -> Iterator[Candidate]:
         """One per acquired document. Its bytes and media type decide the row, but for the document's name."""
         wanted = ["doc_id", "content_hash", "mime", "path", "uri", "size_bytes"]
-        for row in documents.scan().select(wanted).collect().iter_rows(named=True):
+        for row in documents.read(lambda rows: rows.select(wanted)).iter_rows(named=True):
             upstream = upstream_of(row["content_hash"], row["mime"])
             meta = {name: row[name] for name in ("content_hash", "mime", "path")}
             meta["name"] = document_name(row["uri"])

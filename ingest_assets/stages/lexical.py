@@ -68,7 +68,7 @@ class LexicalStage:
         """With `language = "auto"` a document's language is part of why its rows are current."""
         if not (uses_language(self.options) and self.options.language == "auto"):
             return chunked_documents(chunks)
-        rows = admission.scan().select("doc_id", _LANGUAGE).collect()
+        rows = admission.read(lambda rows: rows.select("doc_id", _LANGUAGE))
         languages = dict(zip(rows["doc_id"], rows[_LANGUAGE], strict=True))
         return (_in_language(each, languages.get(each.item_id, "")) for each in chunked_documents(chunks))
 

@@ -17,7 +17,7 @@ from ingest_assets.storage.footer import Footer, read_footer
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
 from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.tables import Committed, Table
+from ingest_assets.storage.tables import Committed, Table, naming_damaged
 
 VERSION = "1"
 CORPUS = "corpus"
@@ -98,8 +98,9 @@ def _counted(lexical: Table) -> tuple[pa.Table, Mapping[str, str]]:
         .sort("terms")
         .rename({"terms": "term"})
     )
-    terms = per_term.collect(engine="streaming").to_arrow().cast(LEXICAL_STATS.schema)
-    chunks, length = rows.select(pl.len(), pl.col("length").cast(pl.Int64).sum()).collect().row(0)
+    with naming_damaged(lexical):
+        terms = per_term.collect(engine="streaming").to_arrow().cast(LEXICAL_STATS.schema)
+        chunks, length = rows.select(pl.len(), pl.col("length").cast(pl.Int64).sum()).collect().row(0)
     return terms, _numbers(chunks, len(lexical.records), length)
 
 

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import sweep_scratch
+from ingest_assets.storage.damage import naming_damage
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.merging import naming_damage
 from ingest_assets.storage.parquet import write_parquet
 
 

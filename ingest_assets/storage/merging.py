@@ -8,27 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ingest_assets.model.errors import IngestError
 from ingest_assets.model.items import Record
+from ingest_assets.storage.damage import naming_damage
 from ingest_assets.storage.parquet import RowReader
 from ingest_assets.storage.parts import Parts
-
-
-class DamagedRows(IngestError):
-    """A file whose footer is whole and whose rows are not."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} is damaged")
-        self.path = path
-
-
-@contextlib.contextmanager
-def naming_damage(path: Path) -> Iterator[None]:
-    """Reading, and only reading, tells of a damaged file; a full disk while writing must remove nothing."""
-    try:
-        yield
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DamagedRows(path) from error
 
 
 def row_offsets(records: Mapping[str, Record]) -> dict[str, int]:
@@ -41,7 +24,6 @@ class OldRows:
     """Rows of a table's items. What lies together is read together, one row group in memory at a time."""
 
     def __init__(self, path: Path, records: Mapping[str, Record]) -> None:
-        self._path = path
         self._records = records
         self._starts = row_offsets(records)
         self._reader = RowReader(path)
@@ -49,13 +31,7 @@ class OldRows:
     def of(self, items: Iterable[str]) -> Iterator[pa.Table]:
         """Their rows, in this order."""
         for start, rows in _runs((self._starts[item], self._records[item].rows) for item in items):
-            pieces = self._reader.pieces(start, rows)
-            while (piece := self._next(pieces)) is not None:
-                yield piece
-
-    def _next(self, pieces: Iterator[pa.Table]) -> pa.Table | None:
-        with naming_damage(self._path):
-            return next(pieces, None)
+            yield from self._reader.pieces(start, rows)
 
     def close(self) -> None:
         """Close the file."""

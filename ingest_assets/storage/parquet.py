@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import replacing
+from ingest_assets.storage.damage import naming_damage
 from ingest_assets.storage.encoding import Sink
 from ingest_assets.storage.row_groups import write_row_groups
 
@@ -60,7 +61,9 @@ class RowReader:
     """Reads runs of rows from a Parquet file, cheap when they are asked for in ascending order."""
 
     def __init__(self, path: Path, columns: list[str] | None = None) -> None:
-        self._file = pq.ParquetFile(path)
+        self._path = path
+        with naming_damage(path):
+            self._file = pq.ParquetFile(path)
         self._columns = columns
         self._starts = [0]
         for group in range(self._file.num_row_groups):
@@ -85,7 +88,8 @@ class RowReader:
 
     def _group(self, group: int) -> pa.Table:
         if self._cached is None or self._cached[0] != group:
-            self._cached = (group, self._file.read_row_group(group, columns=self._columns))
+            with naming_damage(self._path):
+                self._cached = (group, self._file.read_row_group(group, columns=self._columns))
         return self._cached[1]
 
     def close(self) -> None:

@@ -9,11 +9,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ingest_assets.model.errors import TableDamaged
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import sweep_scratch
+from ingest_assets.storage.damage import naming_damage
 from ingest_assets.storage.footer import Footer, read_footer
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.merging import DamagedRows, OldRows, naming_damage
+from ingest_assets.storage.merging import OldRows
 from ingest_assets.storage.parquet import write_parquet
 from ingest_assets.storage.parts import Parts
 from ingest_assets.storage.tables import Table
@@ -39,7 +41,9 @@ def prune(layout: Layout, spec: TableSpec, batch: str, chunks: Table, *, serves:
             gone |= _not_chunked_so(path, chunks)
         if gone:
             _rewrite(path, spec, footer, gone)
-    except DamagedRows:
+    except TableDamaged as damaged:
+        if damaged.path != path:
+            raise
         path.unlink(missing_ok=True)
         return list(footer.items)
     return [item for item in footer.items if item in gone]
@@ -49,7 +53,7 @@ def _not_chunked_so(path: Path, chunks: Table) -> set[str]:
     """Documents with a row whose chunk is not there: whoever finds it would find it in vain."""
     with naming_damage(path):
         rows = pl.DataFrame(pq.ParquetFile(path).read(columns=["chunk_id", "doc_id"]))
-    there = chunks.scan().select("chunk_id").collect()
+    there = chunks.read(lambda rows: rows.select("chunk_id"))
     return set(rows.join(there, on="chunk_id", how="anti")["doc_id"])
 
 

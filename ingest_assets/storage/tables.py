@@ -1,19 +1,21 @@
 """Tables as readers see them, and the commit that makes them."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ingest_assets.model.errors import IngestError, TableMissing
+from ingest_assets.model.errors import IngestError, TableDamaged, TableMissing
 from ingest_assets.model.items import Record, is_current
 from ingest_assets.model.schemas import TableSpec
 from ingest_assets.storage.atomic import sweep_scratch
+from ingest_assets.storage.damage import moved_away, require_whole
 from ingest_assets.storage.footer import Failure, Footer, read_footer
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.merging import DamagedRows, merged_rows
+from ingest_assets.storage.merging import merged_rows
 from ingest_assets.storage.parquet import write_parquet
 from ingest_assets.storage.parts import Parts
 
@@ -34,6 +36,11 @@ class Table:
 
         return pl.scan_parquet(list(self.paths), glob=False) if self.paths else pl.LazyFrame()
 
+    def read(self, query: "Callable[[pl.LazyFrame], pl.LazyFrame]") -> "pl.DataFrame":
+        """What a query gives of all rows; a file that cannot be read is named."""
+        with naming_damaged(self):
+            return query(self.scan()).collect()
+
     @cached_property
     def footers(self) -> dict[Path, Footer]:
         """Each file's self-description."""
@@ -51,6 +58,18 @@ class Table:
         return {
             item: failure for footer in self.footers.values() for item, failure in footer.failures.items()
         }
+
+
+@contextmanager
+def naming_damaged(*tables: Table) -> Iterator[None]:
+    """What polars says of a file that it cannot read does not tell which."""
+    import polars as pl
+
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError):
+        require_whole(path for table in tables for path in table.paths)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +134,8 @@ def commit(layout: Layout, wanted: Commit) -> Committed:
     path = layout.table(wanted.spec.asset, wanted.batch)
     sweep_scratch(path)
     old = read_footer(path)
+    if path.is_dir():  # no file could take its place
+        moved_away(layout, path)
     parts = Parts(layout, wanted.spec, wanted.batch)
     staged = parts.records()
     footer = _footer(wanted, old, staged)
@@ -125,8 +146,11 @@ def commit(layout: Layout, wanted: Commit) -> Committed:
             found = merged_rows(path, old.items if old else {}, footer.items, parts, fresh)
             as_now = (piece.cast(wanted.spec.schema) for piece in found)
             write_parquet(path, wanted.spec, as_now, footer.as_metadata())
-        except DamagedRows as damaged:
-            damaged.path.unlink(missing_ok=True)
+        except TableDamaged as damaged:
+            if damaged.path == path:
+                moved_away(layout, path)
+            else:
+                damaged.path.unlink(missing_ok=True)
             raise IngestError(
                 f"{damaged.path} was damaged on disk and is removed; run the batch again to make it anew."
             ) from damaged

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ingest_assets.model.errors import TableDamaged
 from ingest_assets.storage.footer import read_footer
 from ingest_assets.storage.forgetting import forget_failures
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.merging import DamagedRows
 from ingest_assets.storage.parts import Parts
 from ingest_tests.storage.conftest import Child
 from ingest_tests.storage.rows import BATCH, SPEC, mark, rows_of
@@ -104,7 +104,7 @@ def test_a_damaged_table_is_named_and_left_alone(layout: Layout) -> None:
     content[4:200] = bytes(196)
     path.write_bytes(content)
 
-    with pytest.raises(DamagedRows, match=path.name):
+    with pytest.raises(TableDamaged, match=path.name):
         forget_failures(layout, SPEC, BATCH, ["docs:b"])
 
     assert path.read_bytes() == content

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest_assets.model.errors import TableDamaged
 from ingest_assets.model.items import Record
 from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.merging import DamagedRows, OldRows, merged_rows, row_offsets
+from ingest_assets.storage.merging import OldRows, merged_rows, row_offsets
 from ingest_assets.storage.parquet import write_parquet
 from ingest_assets.storage.parts import Parts
 from ingest_tests.storage.rows import SPEC, rows_of
@@ -71,7 +72,7 @@ def test_damage_names_the_file_it_is_in(tmp_path: Path) -> None:
     content[4:60] = bytes(56)
     path.write_bytes(bytes(content))
 
-    with closing(OldRows(path, old)) as stored, pytest.raises(DamagedRows, match=path.name):
+    with closing(OldRows(path, old)) as stored, pytest.raises(TableDamaged, match=path.name):
         list(stored.of(["d1"]))
 
 

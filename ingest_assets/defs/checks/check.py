@@ -11,6 +11,7 @@ from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.partitions import batches
 from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.model.errors import TableDamaged
 
 # Partitioned checks are a preview of Dagster: results per batch are worth it, a warning on each start is not.
 warnings.filterwarnings(
@@ -63,7 +64,7 @@ def definition_of(stage: str, checks: Sequence[Check]) -> dg.AssetChecksDefiniti
         here, wanted = home.open(), {key.name for key in context.selected_asset_check_keys}
         for check in checks:
             if check.name in wanted:
-                finding = check.look(here, stage, context.partition_key)
+                finding = _looked(check, here, stage, context.partition_key)
                 yield dg.AssetCheckResult(
                     asset_key=asset,
                     check_name=check.name,
@@ -73,6 +74,14 @@ def definition_of(stage: str, checks: Sequence[Check]) -> dg.AssetChecksDefiniti
                 )
 
     return look
+
+
+def _looked(check: Check, home: Home, stage: str, batch: str) -> Finding:
+    """Nothing is true of a table that cannot be read."""
+    try:
+        return check.look(home, stage, batch)
+    except TableDamaged as damaged:
+        return found([str(damaged)])
 
 
 def _spec(asset: dg.AssetKey, check: Check) -> dg.AssetCheckSpec:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingest_assets.model.items import WorkItem, is_current
+from ingest_assets.storage.damage import naming_damage
 from ingest_assets.storage.sets import UNKNOWN
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.tables import Table, naming_damaged
 
 _UNIT_TOLERANCE = 1e-4
 
@@ -37,15 +38,15 @@ def without_later_changes(items: Iterable[WorkItem], table: Table) -> list[WorkI
 
 def repeated_keys(table: Table, key: str) -> list[str]:
     """Values of a key column that stand in more than one row."""
-    counts = table.scan().group_by(key).agg(pl.len().alias("n")).filter(pl.col("n") > 1)
-    return counts.select(key).collect().to_series().sort().to_list()
+    counts = table.read(lambda rows: rows.group_by(key).agg(pl.len().alias("n")).filter(pl.col("n") > 1))
+    return counts[key].sort().to_list()
 
 
 def chunks_without_vector(chunks: Table, vectors: Table) -> tuple[list[str], list[str]]:
     """Chunks without a vector, those of failed documents aside, and vectors whose chunk is not there."""
     is_excused = pl.col("doc_id").is_in(list(vectors.failures))
-    wanted = set(chunks.scan().filter(~is_excused).select("chunk_id").collect().to_series())
-    found = set(vectors.scan().select("chunk_id").collect().to_series())
+    wanted = set(chunks.read(lambda rows: rows.filter(~is_excused).select("chunk_id")).to_series())
+    found = set(vectors.read(lambda rows: rows.select("chunk_id")).to_series())
     return sorted(wanted - found), sorted(found - wanted)
 
 
@@ -61,7 +62,8 @@ def texts_admitted_twice(mine: Table, all_of_them: Table) -> list[list[str]]:
     texts = mine.scan().filter(admitted).select("text_hash").unique()
     alike = all_of_them.scan().filter(admitted).join(texts, on="text_hash", how="semi")
     counted = alike.group_by("text_hash").agg(pl.col("doc_id").sort()).filter(pl.col("doc_id").list.len() > 1)
-    return sorted(counted.collect()["doc_id"].to_list())
+    with naming_damaged(mine, all_of_them):
+        return sorted(counted.collect()["doc_id"].to_list())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ def faulty_vectors(table: Table, dim: int, *, is_unit: bool = True) -> VectorFau
         if not pa.types.is_fixed_size_list(kind) or kind.list_size != dim:
             wrong = f"{path.name} has {kind}, expected {dim} dimensions"
             continue
-        rows = pq.read_table(path, columns=["chunk_id", "vector"]).combine_chunks()
+        with naming_damage(path):
+            rows = pq.read_table(path, columns=["chunk_id", "vector"]).combine_chunks()
         vectors = _matrix(rows, dim)
         finite = np.isfinite(vectors).all(axis=1)
         norms = np.linalg.norm(vectors, axis=1)
@@ -104,7 +107,7 @@ def faulty_weights(table: Table, dim: int) -> list[str]:
         & indices.list.eval(pl.element().cast(pl.Int64).diff().fill_null(1) > 0).list.all()
         & (indices.list.max().fill_null(0) < dim)
     )
-    return table.scan().filter(~is_sound).select("chunk_id").collect().to_series().to_list()
+    return table.read(lambda rows: rows.filter(~is_sound).select("chunk_id")).to_series().to_list()
 
 
 def _matrix(rows: pa.Table, dim: int) -> np.ndarray:

@@ -79,7 +79,7 @@ def _odd_vectors(home: Home, stage: str, batch: str) -> Finding:
 
 def _odd_weights(home: Home, stage: str, batch: str) -> Finding:
     dim, table = int(home.stages[stage].footer()["dim"]), home.table(stage, batch)
-    empty = table.scan().filter(pl.col("indices").list.len() == 0).select(pl.len()).collect().item()
+    empty = table.read(lambda rows: rows.filter(pl.col("indices").list.len() == 0).select(pl.len())).item()
     return found(faulty_weights(table, dim), without_entries=empty)
 
 

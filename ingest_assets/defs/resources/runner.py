@@ -9,6 +9,7 @@ import dagster as dg
 from ingest_assets.backends import open_backend
 from ingest_assets.defs.execution import StageExecution, execution_of
 from ingest_assets.defs.graph import GRAPH
+from ingest_assets.defs.healing import found_damaged
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.letting_go import let_go
 from ingest_assets.defs.locking import held_locks
@@ -20,6 +21,7 @@ from ingest_assets.defs.settling import settled
 from ingest_assets.defs.staged import Staged, stage_stopped
 from ingest_assets.defs.telemetry import stage_telemetry
 from ingest_assets.defs.worker_lines import WorkerLines
+from ingest_assets.model.errors import TableDamaged
 from ingest_assets.model.items import Plan, WorkItem, retrying
 from ingest_assets.model.options import StageOptions
 from ingest_assets.model.outcomes import StageOutcome
@@ -61,6 +63,9 @@ class StageRunner(dg.ConfigurableResource):
             items = settled(home, stage, context.partition_key, items, plan)
             failures = _failures(items, outcome, remembers=options.resume and not options.force)
             commit = _commit(home, stage, context.partition_key, items, failures)
+        except TableDamaged as damaged:
+            locks.release()
+            raise found_damaged(home, damaged) from damaged
         except BaseException:
             locks.release()
             raise
@@ -102,6 +107,9 @@ class StageRunner(dg.ConfigurableResource):
             )
         finally:
             let_go(recipe, backend)
+        for error in outcome.errors:
+            if error.code == TableDamaged.code:
+                raise TableDamaged(error.message, detail=error.detail)
         if outcome.cancelled_reason is not None:
             raise stage_stopped(outcome)
         return outcome

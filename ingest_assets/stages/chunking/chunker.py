@@ -18,15 +18,9 @@ from pydantic import ConfigDict
 
 from ingest_assets.model.chunking import Tables
 from ingest_assets.stages.chunking.counting import open_counter
-from ingest_assets.stages.chunking.packing import (
-    END_OF_VALUE,
-    Room,
-    by_rows,
-    by_values,
-    is_too_wide,
-    read_markdown,
-)
+from ingest_assets.stages.chunking.packing import END_OF_VALUE, by_rows, by_values, read_markdown
 from ingest_assets.stages.chunking.pieces import is_table_item
+from ingest_assets.stages.chunking.room import Room
 from ingest_assets.stages.chunking.rows import RowsWriter
 from ingest_assets.stages.chunking.tables import TripletWriter, ValuesWriter, table_values, text_reader
 from ingest_assets.stages.chunking.writing import Writer
@@ -101,39 +95,42 @@ class QuickChunker(HybridChunker):
     def segment(
         self, doc_chunk: DocChunk, available_length: int, doc_serializer: BaseDocSerializer
     ) -> list[str]:
+        """Of blanks alone comes one empty text, as Docling cannot do with none."""
         items, text = doc_chunk.meta.doc_items, doc_chunk.text
         if len(items) != 1 or not is_table_item(items[0]):
-            return self._cut_text(text, available_length)
-        room = Room(available_length, self.tokenizer.counter, self._cut_text)
+            return self._cut_text(text, available_length) or [""]
+        if self.tables == "docling" and isinstance(items[0], TableItem):
+            return super().segment(doc_chunk, available_length, doc_serializer)
+        return self._cut_table(text, items[0].self_ref, available_length, doc_serializer) or [""]
+
+    def _cut_table(self, text: str, ref: str, most_tokens: int, writer: BaseDocSerializer) -> list[str]:
+        room = Room(most_tokens, self.tokenizer.counter, self._cut_text)
         if self.tables == "rows":
             return self._cut_rows(text, room)
         if self.tables == "values":
-            return self._cut_values(text, items[0].self_ref, room, doc_serializer)
-        if isinstance(items[0], TableItem):
-            return super().segment(doc_chunk, available_length, doc_serializer)
-        return self._cut_text(text, available_length)
+            return self._cut_values(text, ref, room, writer)
+        return room.cut_to_fit(text)
 
     def _cut_text(self, text: str, most_tokens: int) -> list[str]:
+        def count(part: str) -> int:
+            """A character is not cut any further, however many tokens it has."""
+            found = self.tokenizer.count_tokens(part)
+            return found if len(part) > 1 else min(found, most_tokens)
+
         cut = semchunk.chunkerify(
-            self.tokenizer.count_tokens,
+            count,
             chunk_size=most_tokens,
             max_token_chars=self.tokenizer.longest_token,
             memoize=False,  # would keep every text of every document
         )
-        return cast(list[str], cut(text))
+        try:
+            return cast(list[str], cut(text))
+        except RecursionError:  # it goes one call deeper for every kind and length of blanks
+            return cast(list[str], cut(" ".join(text.split())))
 
     def _cut_rows(self, text: str, room: Room) -> list[str]:
-        """Between rows; a table of which no row fits below the header, between columns as Docling does."""
         table = read_markdown(text)
-        if table is None:
-            return room.cut_to_fit(text)
-        if not is_too_wide(table, room):
-            return by_rows(table, room)
-        header, rows = table.header.splitlines(keepends=True), [f"{row}\n" for row in table.rows]
-        return [
-            *room.cut_to_fit(table.before.strip()),
-            *self._split_table_by_columns(header, rows, "", room.most_tokens),
-        ]
+        return by_rows(table, room) if table is not None else room.cut_to_fit(text)
 
     def _cut_values(self, text: str, ref: str, room: Room, writer: BaseDocSerializer) -> list[str]:
         """Between values, which are read again: the text does not tell where one of many sentences ends."""

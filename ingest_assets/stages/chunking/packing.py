@@ -1,22 +1,15 @@
 """Tables that do not fit, packed into chunks: whole rows or whole values, as many as there is room for."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
-from ingest_assets.stages.chunking.counting import TokenCounter
+from ingest_assets.stages.chunking.room import Room, Unit
+from ingest_assets.stages.chunking.wide import cells_of, cut_columns, cut_row
 
 END_OF_VALUE = ". "
-_HEADER_AND_RULE = re.compile(r"^.*\n\|(?: - \|)+$", re.MULTILINE)
-
-
-class Unit(NamedTuple):
-    """A text that is not cut any further, and what has to stand at the top of its chunk."""
-
-    top: str
-    text: str
+_HEADER_AND_RULE = re.compile(r"^\|.*\n\|(?: - \|)+$", re.MULTILINE)
 
 
 class MarkdownTable(NamedTuple):
@@ -25,25 +18,6 @@ class MarkdownTable(NamedTuple):
     before: str
     header: str
     rows: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What a chunk holds, and how a text that is too long for it is cut."""
-
-    most_tokens: int
-    count: TokenCounter
-    cut: Callable[[str, int], list[str]]
-
-    def fits(self, text: str) -> bool:
-        return self.count(text) <= self.most_tokens
-
-    def has_half_left_below(self, text: str) -> bool:
-        return 2 * self.count(text) <= self.most_tokens
-
-    def cut_to_fit(self, text: str, below: str = "") -> list[str]:
-        """The text's parts, each with room for what stands above it."""
-        return self.cut(text, self.most_tokens - self.count(below))
 
 
 def read_markdown(text: str) -> MarkdownTable | None:
@@ -57,50 +31,55 @@ def read_markdown(text: str) -> MarkdownTable | None:
     )
 
 
-def is_too_wide(table: MarkdownTable, room: Room) -> bool:
-    """True when the header leaves room for no row, and for little of one."""
-    return not room.has_half_left_below(table.header) and not any(
-        room.fits(table.header + row) for row in table.rows
-    )
-
-
 def by_rows(table: MarkdownTable, room: Room) -> list[str]:
     """Whole rows below the header; only a row that does not fit below it is cut.
 
-    The parts of such a row have the header too, unless it takes more than half of the room.
+    The parts of such a row have the header too; where that takes more than half of the room, they have whole
+    columns, each below its own name.
     """
-    return _packed(table.before, list(_rows(table, room)), "\n", room)
+    return _packed(table.before, _rows(table, room), "\n", room)
 
 
 def by_values(before: str, values: Sequence[str], room: Room) -> list[str]:
     """Whole values; only one that does not fit is cut."""
     *ended, last = values
     texts = [*(value + END_OF_VALUE.rstrip() for value in ended), last]
-    units = [Unit("", part) for text in texts for part in _whole_or_cut(text, room)]
+    units = (Unit("", part) for text in texts for part in _whole_or_cut(text, room))
     return _packed(before, units, " ", room)
 
 
 def _rows(table: MarkdownTable, room: Room) -> Iterator[Unit]:
-    top_of_parts = table.header if room.has_half_left_below(table.header) else ""
-    for row in table.rows:
-        if room.fits(table.header + row):
-            yield Unit(table.header, row)
+    names, is_low = cells_of(table.header.partition("\n")[0]), room.has_half_left_below(table.header)
+    for fits, together in groupby(table.rows, key=lambda row: room.fits(table.header + row)):
+        if fits:
+            yield from (Unit(table.header, row) for row in together)
+            continue
+        rows = list(map(cells_of, together))
+        if is_low or any(len(cells) != len(names) for cells in rows):
+            yield from (unit for cells in rows for unit in cut_row(cells, table.header, room))
         else:
-            yield from (Unit(top_of_parts, part) for part in room.cut_to_fit(row, below=top_of_parts))
+            yield from cut_columns(names, rows, room)
 
 
 def _whole_or_cut(text: str, room: Room) -> list[str]:
     return [text] if room.fits(text) else room.cut_to_fit(text)
 
 
-def _packed(before: str, units: Sequence[Unit], glue: str, room: Room) -> list[str]:
-    """What stands before the table is in the first chunk, or in chunks of its own where that is too long."""
-    first = "".join(units[0])
+def _packed(before: str, units: Iterator[Unit], glue: str, room: Room) -> list[str]:
+    """What stands before the table is in the first chunk, or in chunks of its own where that is too long.
+
+    Units are taken as they come, so that the words of each are counted while they are still remembered.
+    """
+    last = next(units, None)
+    if last is None:
+        return room.cut_to_fit(before.strip())
+    first = "".join(last)
     chunks = [before + first] if room.fits(before + first) else [*room.cut_to_fit(before.strip()), first]
-    for last, unit in pairwise(units):
+    for unit in units:
         longer = chunks[-1] + glue + unit.text
         if unit.top == last.top and room.fits(longer):
             chunks[-1] = longer
         else:
             chunks.append("".join(unit))
+        last = unit
     return chunks

@@ -9,6 +9,7 @@ from docling_core.transforms.serializer.markdown import MarkdownTableSerializer
 from docling_core.types.doc import DoclingDocument, RichTableCell, TableCell, TableData, TableItem
 
 from ingest_assets.stages.chunking.tables import TextOf, cell_texts, grid_of
+from ingest_assets.stages.chunking.wide import line_of
 
 _BORDER = "&#124;"  # a pipe within a cell, as Docling writes it
 
@@ -49,7 +50,9 @@ def markdown(data: TableData, text_of: TextOf) -> str:
     texts = [[_within_a_line(text) for text in row] for row in cell_texts(grid, text_of)]
     headers = _header_rows(data, grid)
     names = [" - ".join(_changes(column[:headers])) for column in zip(*texts, strict=True)]
-    return "\n".join(map(_line, [names, ["-"] * data.num_cols, *texts[headers:]]))
+    return "\n".join(
+        line_of(list(map(str.strip, cells))) for cells in [names, ["-"] * data.num_cols, *texts[headers:]]
+    )
 
 
 def _header_rows(data: TableData, grid: list[list[TableCell]]) -> int:
@@ -70,7 +73,3 @@ def _changes(texts: Sequence[str]) -> Iterator[str]:
 
 def _within_a_line(text: str) -> str:
     return " ".join(text.splitlines()).replace("|", _BORDER)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(str.strip, cells))} |"

@@ -69,7 +69,7 @@ def test_one_long_row_is_cut_by_itself(kind: str, long_row: int, max_tokens: int
 
 
 def test_parts_of_a_long_row_have_no_header_that_takes_more_than_half_of_the_room() -> None:
-    """Rows that fit below it still have it."""
+    """They have the names of their own columns; rows that fit below all of it still have it."""
     names, short = [f"a rather long name {at}" for at in range(4)], ["1", "2", "3", "4"]
 
     pieces, _ = cut(captioned("", names, short, ["x", LONG, "y", "z"], short), max_tokens=64, tables="rows")
