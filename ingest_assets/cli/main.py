@@ -6,22 +6,17 @@ from typing import Any
 
 import typer
 
-from ingest_assets.cli.demo import demo
-from ingest_assets.cli.doctor import doctor
-from ingest_assets.cli.evaluating import app as eval_app
-from ingest_assets.cli.failures import app as failures_app
-from ingest_assets.cli.ingest import run_command
-from ingest_assets.cli.inspecting import inspect
+from ingest_assets.cli.commands.evaluating import app as eval_app
+from ingest_assets.cli.commands.failures import app as failures_app
+from ingest_assets.cli.commands.looking import doctor, inspect, status
+from ingest_assets.cli.commands.models import app as models_app
+from ingest_assets.cli.commands.proving import demo, up, validate
+from ingest_assets.cli.commands.queue import app as queue_app
+from ingest_assets.cli.commands.running import plan, run_command
 from ingest_assets.cli.interrupts import INTERRUPTED, PRESSES
-from ingest_assets.cli.models import app as models_app
 from ingest_assets.cli.output import warn
-from ingest_assets.cli.planning import plan
-from ingest_assets.cli.queueing import app as queue_app
-from ingest_assets.cli.status import status
-from ingest_assets.cli.up import up
-from ingest_assets.cli.validate import validate
-from ingest_assets.defs.graph import STEPS
 from ingest_assets.model.errors import ConfigError, IngestError
+from ingest_assets.model.steps import STEPS
 
 _HELP = """Documents in, vectors out: doctags, chunks and embeddings as Parquet, through Dagster.
 
@@ -34,7 +29,7 @@ _RUNS = "Stages that are already current are skipped, so this costs only what ch
 # Typer carries its own click; its exceptions are reached through the one that Typer exports.
 ClickError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
-app = typer.Typer(help=_HELP, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(help=_HELP, pretty_exceptions_enable=False)
 app.command("all")(run_command(STEPS[-1], f"Run every stage: documents to embeddings. {_RUNS}"))
 app.command("doctags")(run_command("doctags", f"Run up to doctags: read the documents. {_RUNS}"))
 app.command("chunk")(run_command("chunks", f"Run up to chunks: cut the documents. {_RUNS}"))

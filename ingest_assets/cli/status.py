@@ -2,11 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
-
-from ingest_assets.cli import flags
 from ingest_assets.cli.model_list import engine_line, engine_object
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.queue_state import queue_line, queue_object
@@ -31,16 +29,12 @@ from ingest_assets.storage.footer import read_footer
 # How long files that look new are read for: what has the bytes of one that is gone has only moved.
 _LOOK_SECONDS = 2.0
 
-DocumentsFlag = Annotated[bool, typer.Option("--documents", help="One line per document: its checkpoint.")]
 
-
-def status(
-    home: flags.HomeFlag = None, documents: DocumentsFlag = False, as_json: flags.JsonFlag = False
-) -> None:
-    """Show sources, batches, totals and failures; with --documents, how far each document is."""
+def show_status(home: Path | None, *, with_documents: bool, as_json: bool) -> None:
+    """Print the state of a home, for people or programs."""
     here = open_home(home, only_looks=True)
     result = status_object(here)
-    if documents:
+    if with_documents:
         result["checkpoints"] = checkpoints(here)
     if as_json:
         print_json(result)
