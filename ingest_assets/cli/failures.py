@@ -77,9 +77,15 @@ def show_object(home: Home, document: str) -> dict[str, Any]:
     return {
         "doc_id": doc_id,
         **_whereabouts(home, doc_id),
-        "failures": [{**failure.as_object(), "next": _next_step(failure)} for failure in failures],
+        "failures": [_failure_object(failure) for failure in failures],
         "attempts": [_attempt(row) for row in attempts_at(home, doc_id)],
     }
+
+
+def _failure_object(failure: FailedDocument) -> dict[str, Any]:
+    """With what the next run makes of it."""
+    told = {"lasting": failure.waits_for_a_change(), "next": _next_step(failure)}
+    return failure.as_object() | told
 
 
 def _whereabouts(home: Home, doc_id: str) -> dict[str, Any]:
@@ -172,7 +178,7 @@ def _print_one(result: dict[str, Any]) -> None:
 
 
 def _print_failure(failure: dict[str, Any]) -> None:
-    kind = f"{failure['category']}, {'passing' if failure['retryable'] else 'lasting'}"
+    kind = f"{failure['category']}, {'lasting' if failure['lasting'] else 'tried again'}"
     say(f"  failed in {failure['stage']}: {failure['code']} ({kind}) {failure['message']}")
     for name, value in failure["detail"].items():
         say(f"    {name}: {value}")

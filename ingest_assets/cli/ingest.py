@@ -17,6 +17,7 @@ from ingest_assets.cli.summary import (
     scan_line,
     scan_object,
     table_folders,
+    vectors_in_words,
 )
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
@@ -94,7 +95,8 @@ def print_result(result: dict[str, Any]) -> None:
     say()
     say(
         f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
-        f"{result['admitted']} admitted, {result['chunks']} chunks, {result['vectors']} vectors, "
+        f"{result['admitted']} admitted, {result['chunks']} chunks, "
+        f"{vectors_in_words(result, with_lexical=False)}, "
         f"{len(result['failures'])} failed; "
         f"{result['wall_seconds']:.1f} s in all."
     )

@@ -15,6 +15,7 @@ from ingest_assets.cli.summary import (
     problem_line,
     scan_line,
     scan_object,
+    vectors_in_words,
 )
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.home import Home, open_home
@@ -149,8 +150,8 @@ def _print(result: dict[str, Any]) -> None:
         say("  watches no folder yet: ingest all --input FOLDER")
     say(
         f"{result['known_documents']} documents known, {result['converted']} converted "
-        f"({result['pages']} pages), {result['chunks']} chunks, {result['vectors']} dense and "
-        f"{result['lexical']} lexical vectors."
+        f"({result['pages']} pages), {result['chunks']} chunks, "
+        f"{vectors_in_words(result, with_lexical=True)}."
     )
     say(engine_line(result["pdf_engine"]))
     if result["rejected"]:
