@@ -1,5 +1,6 @@
 """The `ingest` command: composition of its subcommands, and the one place where errors become exit codes."""
 
+import contextlib
 import os
 import sys
 from typing import Any
@@ -14,7 +15,8 @@ from ingest_assets.cli.commands.proving import demo, up, validate
 from ingest_assets.cli.commands.queue import app as queue_app
 from ingest_assets.cli.commands.running import plan, run_command
 from ingest_assets.cli.interrupts import INTERRUPTED, PRESSES
-from ingest_assets.cli.output import warn
+from ingest_assets.cli.output import print_json, warn
+from ingest_assets.cli.streams import flush_streams, prepare_streams
 from ingest_assets.model.errors import ConfigError, IngestError
 from ingest_assets.model.steps import STEPS
 
@@ -49,14 +51,16 @@ app.command("demo")(demo)
 
 def main() -> None:
     """Run the command line; bad input ends in one clear line. SIGTERM ends it as Ctrl-C does."""
+    prepare_streams()
     PRESSES.listen()
     try:
         code = run(sys.argv[1:])
         PRESSES.stop_raising()
     except KeyboardInterrupt:  # while the last words were said
         code = INTERRUPTED
-    sys.stdout.flush()
-    sys.stderr.flush()
+    except SystemExit as ended:  # a shell was answered, or nobody reads on
+        code = ended.code if isinstance(ended.code, int) else 0
+    code = flush_streams() or code
     if code == INTERRUPTED or PRESSES.count:
         os._exit(code)  # an abandoned thread may be deep in native code, which aborts a normal exit
     sys.exit(code)
@@ -68,20 +72,35 @@ def run(arguments: list[str]) -> int:
         code = typer.main.get_command(app).main(
             arguments or ["--help"], prog_name="ingest", standalone_mode=False
         )
-        if code == INTERRUPTED:
-            warn("ingest: interrupted; finished documents are kept, the next run continues.")
-        return int(code or 0)
     except ClickError as error:
-        return _explain_usage(error)
+        return _ended(2, _usage(error), arguments)
     except ConfigError as error:
-        warn(f"ingest: {error}")
-        return 2
-    except (IngestError, OSError) as error:
-        warn(f"ingest: {error}")
-        return 1
+        return _ended(2, str(error), arguments)
+    except IngestError as error:
+        return _ended(1, str(error), arguments)
+    except OSError as error:
+        return _ended(1, _of_the_system(error), arguments)
+    if code == INTERRUPTED:
+        return _ended(code, "interrupted; finished documents are kept, the next run continues.", arguments)
+    return int(code or 0)
 
 
-def _explain_usage(error: Any) -> int:
+def _ended(code: int, why: str, arguments: list[str]) -> int:
+    """A command that has no result says why, to people and programs alike."""
+    warn(f"ingest: {why}")
+    if "--json" in arguments:
+        with contextlib.suppress(OSError):  # the output may be what is wrong, and that has just been said
+            print_json({"error": why, "exit_code": code})
+    return code
+
+
+def _of_the_system(error: OSError) -> str:
+    """What, where, what to do."""
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}; check the path, its permissions and the disk."
+
+
+def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
-    warn(f"ingest: {error.format_message()} Try `{context.command_path if context else 'ingest'} --help`.")
-    return 2
+    return f"{error.format_message()} Try `{context.command_path if context else 'ingest'} --help`."

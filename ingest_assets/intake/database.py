@@ -55,7 +55,8 @@ class Database:
         SQLite has one writer at a time whatever the lock. On PostgreSQL, writers without a lock rely on the
         locks of the rows they change.
         """
-        with self._engine.begin() as connection:
+        # A ledger that may only be read, a full disk, a server that went away; all else is a bug of ours.
+        with self.explained(sa.exc.OperationalError), self._engine.begin() as connection:
             if not self.is_postgres:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             elif lock is not None:
@@ -68,14 +69,19 @@ class Database:
         return postgresql.insert(table) if self.is_postgres else sqlite.insert(table)
 
     @contextlib.contextmanager
-    def explained(self) -> Iterator[None]:
+    def explained(self, fault: type[sa.exc.DatabaseError] = sa.exc.DatabaseError) -> Iterator[None]:
         """Turn what the database says about itself into one line for the user."""
-        advice = "check its address and that the server runs" if self.is_postgres else "restore it"
         try:
             yield
-        except sa.exc.DatabaseError as error:
-            reason = " ".join(str(error.orig).split())
+        except fault as error:
+            reason, advice = " ".join(str(error.orig).split()), self._advice(error)
             raise IngestError(f"{self.where}: cannot be used as the ledger ({reason}); {advice}.") from None
+
+    def _advice(self, error: sa.exc.DatabaseError) -> str:
+        if self.is_postgres:
+            return "check its address and that the server runs"
+        is_outside = isinstance(error, sa.exc.OperationalError)
+        return "check its permissions and the disk" if is_outside else "restore it"
 
 
 def _name(where: Path | str | None) -> str:
