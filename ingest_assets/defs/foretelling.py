@@ -39,7 +39,7 @@ class _ToCome(Table):
         return pl.LazyFrame(pl.from_arrow(self.rows)) if self.rows is not None else pl.LazyFrame()
 
     @property
-    def footers(self) -> dict[Path, Footer]:  # type: ignore[override]
+    def footers(self) -> dict[Path, Footer]:
         """Of one file, whatever its name."""
         return {Path(): Footer("", "", {item: Record(mark, 1) for item, mark in (self.marks or {}).items()})}
 
