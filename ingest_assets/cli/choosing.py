@@ -1,43 +1,20 @@
 """Which failures a command is about: its documents and filters, and what is wrong with them."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
-
+from ingest_assets.cli.commands.failures import Choice
 from ingest_assets.cli.inspecting import find
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.inbox import FailedDocument, Wanted, read_inbox
 from ingest_assets.intake.catalogue import SOURCE
-from ingest_assets.model.errors import Category, ConfigError
-
-
-def _known_stage(stage: str | None) -> str | None:
-    """Checked here and not by a type: the graph says which stages there are."""
-    if stage is not None and stage not in GRAPH:
-        raise typer.BadParameter(f"{stage!r} is not one of {', '.join(map(repr, GRAPH))}.")
-    return stage
-
-
-DocArgument = Annotated[str, typer.Argument(metavar="DOC", help="A document id, or the end of one.")]
-DocsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[DOC]...", help="Document ids, or the ends of them.")
-]
-StageFlag = Annotated[
-    str | None,
-    typer.Option("--stage", callback=_known_stage, help=f"Only failures of this stage: {', '.join(GRAPH)}."),
-]
-CategoryFlag = Annotated[Category | None, typer.Option("--category", help="Only failures of this kind.")]
-SourceFlag = Annotated[
-    str | None, typer.Option("--source", help=f"Only documents of this source; {SOURCE} = what was queued.")
-]
-BatchFlag = Annotated[str | None, typer.Option("--batch", help="Only documents of this batch.")]
-AllFlag = Annotated[bool, typer.Option("--all", help="Every failure there is.")]
+from ingest_assets.model.errors import ConfigError
 
 
 def require_known(home: Home, wanted: Wanted) -> None:
     """A batch or source that does not exist is a slip, and no reason to say that nothing failed."""
+    if wanted.stage is not None and wanted.stage not in GRAPH:
+        raise ConfigError(f"--stage: {wanted.stage!r} is not one of {', '.join(map(repr, GRAPH))}.")
     where = home.layout.home
     if wanted.batch is not None and wanted.batch not in home.ledger.batches():
         raise ConfigError(f"--batch: no batch {wanted.batch!r} in {where}; `ingest status` lists them.")
@@ -47,11 +24,12 @@ def require_known(home: Home, wanted: Wanted) -> None:
         raise ConfigError(f"--source: no source {wanted.source!r} in {where}; known here: {known}.")
 
 
-def chosen(home: Home, documents: Sequence[str], wanted: Wanted, *, takes_all: bool) -> list[FailedDocument]:
+def chosen(home: Home, choice: Choice) -> list[FailedDocument]:
     """The failures to act on: never all of them without being asked to."""
-    if not documents and wanted.is_everything() and not takes_all:
+    documents, wanted = choice.documents, Wanted(**choice.filters)
+    if not documents and wanted.is_everything() and not choice.takes_all:
         raise ConfigError("Which failures? Give documents, a filter such as --stage, or --all.")
-    if documents and takes_all:
+    if documents and choice.takes_all:
         raise ConfigError("Documents and --all contradict each other; give one of them.")
     require_known(home, wanted)
     every = read_inbox(home)

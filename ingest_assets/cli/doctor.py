@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import typer
-
 from ingest_assets.backends import kind_of
-from ingest_assets.cli import flags
 from ingest_assets.cli.output import print_json, say
 from ingest_assets.config import home_folder
 from ingest_assets.defs.execution import refuse_early
@@ -38,15 +35,15 @@ class Finding:
     fact: str
 
 
-def doctor(home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) -> None:
-    """Check Python, libraries, models, settings, folders and the Dagster instance."""
+def show_findings(home: Path | None, *, as_json: bool) -> int:
+    """Print every finding; gives the exit code."""
     findings = list(examine((home or home_folder()).resolve()))
     if as_json:
         print_json([{"check": f.name, "ok": f.is_good, "fact": f.fact} for f in findings])
     else:
         for finding in findings:
             say(f"{'ok  ' if finding.is_good else 'FAIL'}  {finding.name}: {finding.fact}")
-    raise typer.Exit(0 if all(f.is_good for f in findings) else 1)
+    return 0 if all(f.is_good for f in findings) else 1
 
 
 def examine(path: Path) -> Iterator[Finding]:

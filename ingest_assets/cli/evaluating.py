@@ -3,14 +3,10 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import typer
-
-from ingest_assets.cli import flags
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.report_files import require_place, write_report
-from ingest_assets.cli.retrieval import retrieval
 from ingest_assets.defs.home import open_home
 from ingest_assets.evaluation.matching import find_truth
 from ingest_assets.evaluation.parse import Measured, Sample, measure_all, sample_of
@@ -20,22 +16,6 @@ from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.options import EngineName, ParsingOptions
 from ingest_assets.parsing.engines import PageEngine, choose_engine
 from ingest_assets.parsing.libraries import library_versions
-
-app = typer.Typer(help="Quality reports: what comes out, measured against what should.")
-app.command()(retrieval)
-
-Documents = Annotated[Path, typer.Option("--documents", readable=False, help="Folder with documents.")]
-Truth = Annotated[
-    Path,
-    typer.Option("--truth", readable=False, help="Folder with their Markdown: <file>.md, or <stem>.md."),
-]
-Output = Annotated[
-    Path | None, typer.Option("--output", readable=False, help="File that the report is written to, as JSON.")
-]
-Engine = Annotated[
-    Literal["auto", EngineName] | None,
-    typer.Option("--engine", help="Who reads PDFs and images, in place of the setting parsing.pdf."),
-]
 
 # name in the report, heading of the column
 _FIGURES = (
@@ -54,26 +34,16 @@ _LEGEND = (
 )
 
 
-@app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-
-
-@app.command()
-def parse(
-    documents: Documents,
-    truth: Truth,
-    output: Output = None,
-    engine: Engine = None,
-    home: flags.HomeFlag = None,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Read every document below a folder, as a run would, and compare it with its truth.
-
-    The settings are those of the home; nothing in it changes. Exit codes: 0 when every document was read,
-    1 when one was not, 2 when there is nothing to compare.
-    """
+def evaluate_parsing(
+    documents: Path,
+    truth: Path,
+    output: Path | None,
+    engine: Literal["auto", EngineName] | None,
+    home: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Read, compare, report; gives the exit code."""
     options = open_home(home, only_looks=True).settings_found.parsing
     if engine is not None:
         options = options.model_copy(update={"pdf": engine})
@@ -88,7 +58,7 @@ def parse(
         print_json(report)
     else:
         _print_totals(report, output)
-    raise typer.Exit(1 if report["total"]["failed"] else 0)
+    return 1 if report["total"]["failed"] else 0
 
 
 def _samples(documents: Path, truth: Path) -> list[Sample]:

@@ -6,9 +6,8 @@ from collections.abc import Sized
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from ingest_assets.cli import choosing, flags
+from ingest_assets.cli import choosing
+from ingest_assets.cli.commands.failures import Choice
 from ingest_assets.cli.ingest import progress_mode
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.retrying import Retried, retry
@@ -18,29 +17,11 @@ from ingest_assets.defs.inbox import FailedDocument, Wanted, attempts_at, file_o
 from ingest_assets.defs.releasing import release
 from ingest_assets.runner import ManifestRow
 
-app = typer.Typer(
-    help="What could not be done, over every stage: look at it, try it again, or let the next run do so."
-)
 
-
-@app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-
-
-@app.command("list")
-def list_command(
-    home: flags.HomeFlag = None,
-    stage: choosing.StageFlag = None,
-    category: choosing.CategoryFlag = None,
-    source: choosing.SourceFlag = None,
-    batch: choosing.BatchFlag = None,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """List failures, newest first: document, stage, code, category, attempts, message."""
+def list_failures(filters: dict[str, Any], home: Path | None, *, as_json: bool) -> None:
+    """Print failures, newest first."""
     here = open_home(home, only_looks=True)
-    wanted = Wanted(stage, category, source, batch)
+    wanted = Wanted(**filters)
     choosing.require_known(here, wanted)
     found = with_attempts(here, [failure for failure in read_inbox(here) if failure in wanted])
     if as_json:
@@ -50,11 +31,8 @@ def list_command(
         _print_list(found, wanted)
 
 
-@app.command("show")
-def show_command(
-    document: choosing.DocArgument, home: flags.HomeFlag = None, as_json: flags.JsonFlag = False
-) -> None:
-    """Show one document's failures: the errors, every attempt, its file, and what to do next."""
+def show_failures(document: str, home: Path | None, *, as_json: bool) -> None:
+    """Print one document's failures."""
     here = open_home(home, only_looks=True)
     result = show_object(here, document)
     if as_json:
@@ -63,27 +41,11 @@ def show_command(
         _print_one(result)
 
 
-@app.command("retry")
-def retry_command(
-    documents: choosing.DocsArgument = None,
-    home: flags.HomeFlag = None,
-    stage: choosing.StageFlag = None,
-    category: choosing.CategoryFlag = None,
-    source: choosing.SourceFlag = None,
-    batch: choosing.BatchFlag = None,
-    every: choosing.AllFlag = False,
-    workers: flags.WorkersFlag = None,
-    retries: flags.RetriesFlag = None,
-    timeout_s: flags.TimeoutFlag = None,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Try failed documents again now, through all stages; other failed documents stay as they are."""
+def retry_failures(choice: Choice, config: dict[str, Any], home: Path | None, *, as_json: bool) -> int:
+    """Try again and print what became of each; gives the exit code."""
     here = open_home(home, makes_no_ledger=True)
-    wanted = Wanted(stage, category, source, batch)
-    failures = choosing.chosen(here, documents or [], wanted, takes_all=every)
-    config = {"workers": workers, "retries": retries, "per_item_timeout_s": timeout_s}
-    given = {name: value for name, value in config.items() if value is not None}
-    became, report = retry(here, failures, given, progress_mode(as_json)) if failures else ([], RunReport())
+    failures = choosing.chosen(here, choice)
+    became, report = retry(here, failures, config, progress_mode(as_json)) if failures else ([], RunReport())
     code = 0 if all(each.became in ("done", "gone") for each in became) else 1
     if as_json:
         objects = [each.as_object() for each in became]
@@ -92,24 +54,13 @@ def retry_command(
         print_json({"home": str(here.layout.home), **said})
     else:
         _print_retried(became, report)
-    raise typer.Exit(code)
+    return code
 
 
-@app.command("release")
-def release_command(
-    documents: choosing.DocsArgument = None,
-    home: flags.HomeFlag = None,
-    stage: choosing.StageFlag = None,
-    category: choosing.CategoryFlag = None,
-    source: choosing.SourceFlag = None,
-    batch: choosing.BatchFlag = None,
-    every: choosing.AllFlag = False,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Forget failures and run nothing: the next run of any kind tries those documents again."""
+def release_failures(choice: Choice, home: Path | None, *, as_json: bool) -> None:
+    """Forget failures and print which."""
     here = open_home(home, makes_no_ledger=True)
-    wanted = Wanted(stage, category, source, batch)
-    failures = choosing.chosen(here, documents or [], wanted, takes_all=every)
+    failures = choosing.chosen(here, choice)
     released = release(here, failures, lambda path: warn(f"waiting for a run that holds {path}"))
     if as_json:
         objects = [{"doc_id": f.doc_id, "stage": f.stage, "code": f.error.code} for f in released]
@@ -126,9 +77,15 @@ def show_object(home: Home, document: str) -> dict[str, Any]:
     return {
         "doc_id": doc_id,
         **_whereabouts(home, doc_id),
-        "failures": [{**failure.as_object(), "next": _next_step(failure)} for failure in failures],
+        "failures": [_failure_object(failure) for failure in failures],
         "attempts": [_attempt(row) for row in attempts_at(home, doc_id)],
     }
+
+
+def _failure_object(failure: FailedDocument) -> dict[str, Any]:
+    """With what the next run makes of it."""
+    told = {"lasting": failure.waits_for_a_change(), "next": _next_step(failure)}
+    return failure.as_object() | told
 
 
 def _whereabouts(home: Home, doc_id: str) -> dict[str, Any]:
@@ -221,7 +178,7 @@ def _print_one(result: dict[str, Any]) -> None:
 
 
 def _print_failure(failure: dict[str, Any]) -> None:
-    kind = f"{failure['category']}, {'passing' if failure['retryable'] else 'lasting'}"
+    kind = f"{failure['category']}, {'lasting' if failure['lasting'] else 'tried again'}"
     say(f"  failed in {failure['stage']}: {failure['code']} ({kind}) {failure['message']}")
     for name, value in failure["detail"].items():
         say(f"    {name}: {value}")

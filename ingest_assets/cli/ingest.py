@@ -4,12 +4,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from ingest_assets.cli import flags
 from ingest_assets.cli.corpus import CORPUS_STATS, refresh_corpus
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.planning import chosen_stages, show_plan, take_in
+from ingest_assets.cli.planning import take_in
 from ingest_assets.cli.queue_state import queue_line, queue_object
 from ingest_assets.cli.runs import RunReport, run_batches
 from ingest_assets.cli.summary import (
@@ -20,61 +17,19 @@ from ingest_assets.cli.summary import (
     scan_line,
     scan_object,
     table_folders,
+    vectors_in_words,
 )
-from ingest_assets.defs.graph import STEPS, Step
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.sets import buildings
 from ingest_assets.intake.scan import ScanReport
 
 
-def run_command(last: Step, help_text: str) -> Any:
-    """A command that runs the graph up to a stage; stages that are current cost nothing."""
-
-    def command(
-        home: flags.HomeFlag = None,
-        input: flags.InputFlag = None,
-        first: flags.FromFlag = STEPS[0],
-        until: flags.UntilFlag = last,
-        resume: flags.ResumeFlag = True,
-        force: flags.ForceFlag = False,
-        workers: flags.WorkersFlag = None,
-        policy: flags.PolicyFlag = None,
-        backend: flags.BackendFlag = None,
-        run_on: flags.RunOnFlag = None,
-        retries: flags.RetriesFlag = None,
-        timeout_s: flags.TimeoutFlag = None,
-        error_budget: flags.BudgetFlag = None,
-        max_queue: flags.QueueFlag = None,
-        experimental: flags.ExperimentalFlag = False,
-        dry_run: flags.DryRunFlag = False,
-        as_json: flags.JsonFlag = False,
-    ) -> None:
-        stages = chosen_stages(first, until)
-        config = {
-            "workers": workers,
-            "policy": policy,
-            "backend": backend,
-            "run_on": run_on,
-            "retries": retries,
-            "per_item_timeout_s": timeout_s,
-            "error_budget": error_budget,
-            "max_queue": max_queue,
-            "resume": None if resume else False,
-            "force": force or None,
-        }
-        given = {name: value for name, value in config.items() if value is not None}
-        if dry_run:
-            show_plan(home, input, stages, given, as_json)
-            return
-        raise typer.Exit(ingest(open_home(home), input, stages, given, as_json))
-
-    command.__doc__ = help_text
-    return command
-
-
-def ingest(home: Home, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool) -> int:
+def ingest(
+    path: Path | None, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool
+) -> int:
     """Scan, run, report; gives the exit code."""
+    home = open_home(path)
     stages = [stage for stage in stages if stage in home.graph]
     scan = take_in(home, folder, stages, StageRunConfig(**config))
     report = run_batches(home, stages, config, reason="cli", progress=progress_mode(as_json))
@@ -140,7 +95,8 @@ def print_result(result: dict[str, Any]) -> None:
     say()
     say(
         f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
-        f"{result['admitted']} admitted, {result['chunks']} chunks, {result['vectors']} vectors, "
+        f"{result['admitted']} admitted, {result['chunks']} chunks, "
+        f"{vectors_in_words(result, with_lexical=False)}, "
         f"{len(result['failures'])} failed; "
         f"{result['wall_seconds']:.1f} s in all."
     )

@@ -1,11 +1,10 @@
 """`ingest inspect`: everything the tables hold about one document."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
-import typer
 
-from ingest_assets.cli import flags
 from ingest_assets.cli.output import print_json, say
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.intake.artifacts import Artifact
@@ -13,17 +12,9 @@ from ingest_assets.intake.ledger import Document
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.storage.tables import Table
 
-DocArgument = Annotated[str, typer.Argument(metavar="DOC", help="A document id, or the end of one.")]
-ChunksFlag = Annotated[int, typer.Option("--chunks", min=0, help="How many chunks to show.")]
 
-
-def inspect(
-    document: DocArgument,
-    home: flags.HomeFlag = None,
-    chunks: ChunksFlag = 3,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Show one document: where it came from, how it was read, its chunks and its vectors."""
+def show_document(home: Path | None, document: str, chunks: int, *, as_json: bool) -> None:
+    """Print what is known of one document, for people or programs."""
     here = open_home(home, only_looks=True)
     result = inspect_object(here, find(here, document.strip()), chunks)
     if as_json:

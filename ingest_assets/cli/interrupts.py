@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from ingest_assets.runner.interrupts import SAME_PRESS_S
+from ingest_assets.model.presses import SAME_PRESS_S
 
 INTERRUPTED = 130  # what Typer makes of a KeyboardInterrupt, and shells of SIGINT
 TIDY_END_S = 1.0
@@ -28,7 +28,7 @@ class Presses:
         self.count = 0
         self._answer: str | None = None
         self._at_once: Callable[[], None] = _nothing
-        self._has_raised = False
+        self._has_raised = self._is_loading = False
         self._counted_at_s = 0.0
 
     def listen(self) -> None:
@@ -53,7 +53,18 @@ class Presses:
         finally:
             self._answer, self._at_once = None, _nothing
 
+    @contextlib.contextmanager
+    def ending_at_once(self) -> Iterator[None]:
+        """Nothing is worth a tidy end yet: libraries are loaded, some of which crash when interrupted."""
+        self._is_loading = True
+        try:
+            yield
+        finally:
+            self._is_loading = False
+
     def _raise_once(self, number: int, frame: FrameType | None) -> None:
+        if self._is_loading:
+            os._exit(INTERRUPTED)
         if not self._has_raised:
             self._has_raised = True
             raise KeyboardInterrupt

@@ -1,11 +1,9 @@
 """`ingest models`: which models are here, and fetching those that the settings name and Docling can use."""
 
 import sys
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
-
-from ingest_assets.cli import flags
 from ingest_assets.cli.embedding_list import NamedModel, embedding_line, embedding_object, named_models
 from ingest_assets.cli.model_list import docling_model_object, engine_line, engine_object, models_object
 from ingest_assets.cli.output import print_json, say, warn
@@ -17,31 +15,13 @@ from ingest_assets.model.hub import HubUnreachable, ModelNotFetched, hub_cache, 
 from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, DoclingModel, Place, place_of
 from ingest_assets.parsing.engines.pulling import pull
 
-app = typer.Typer(help="The models that read documents and make vectors: which are here, and fetching them.")
-
 _DOCLING = {model.name: model for model in DOCLING_MODELS}
 _SETTINGS = {name: setting for setting, name in PULLED_AS.items()}
 _NAMES = (*_DOCLING, *_SETTINGS)
 
-NamesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[NAME]...",
-        help=f"Of {', '.join(_NAMES)}; default: Docling's models, and all that the settings name.",
-    ),
-]
-ForceFlag = Annotated[bool, typer.Option("--force", help="Ask the hub also for models that are here whole.")]
 
-
-@app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-
-
-@app.command("list")
-def list_models(home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) -> None:
-    """Show every model, where it is, and what the settings make of them."""
+def list_models(home: Path | None, *, as_json: bool) -> None:
+    """Print every model, for people or programs."""
     here = open_home(home, only_looks=True, must_exist=False)
     embeddings = [embedding_object(model) for model in named_models(here).values()]
     models = models_object(here.settings_found.parsing)
@@ -56,18 +36,11 @@ def list_models(home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) ->
     say(engine_line(result["engine"]))
 
 
-@app.command("pull")
-def pull_models(
-    names: NamesArgument = None,
-    home: flags.HomeFlag = None,
-    force: ForceFlag = False,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Fetch the docling engine's models into parsing.artifacts_path, or else into the hub's cache, and the
-    models that embeddings and chunks name into the hub's cache."""
+def pull_models(names: list[str], home: Path | None, *, force: bool, as_json: bool) -> int:
+    """Fetch these models, or all; gives the exit code."""
     here = open_home(home, only_looks=True, must_exist=False)
-    wanted = _wanted(names or [])
-    named = _named(names or [], named_models(here))
+    wanted = _wanted(names)
+    named = _named(names, named_models(here))
     parsing = here.settings_found.parsing
     place = place_of(parsing.artifacts_path)
     before = engine_object(parsing)["chosen"]
@@ -93,7 +66,7 @@ def pull_models(
         say(engine_line(engine))
         if engine["chosen"] != before:
             say("Documents that another engine has read are read again: `ingest plan` says which.")
-    raise typer.Exit(1 if failures else 0)
+    return 1 if failures else 0
 
 
 def _fetch_named(

@@ -13,7 +13,9 @@ err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 def print_json(value: Any) -> None:
     """One object, nothing else, on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    # A program reads UTF-8 or ASCII; in any other encoding escapes are what is sure to be JSON.
+    is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
+    out.file.write(json.dumps(value, ensure_ascii=not is_unicode, indent=2) + "\n")
 
 
 def say(line: str = "") -> None:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.plan_words import estimate_sentence, set_sentence, totals_sentence
 from ingest_assets.cli.summary import problem_line, scan_line, scan_object
 from ingest_assets.defs.estimates import Estimate, fetch_estimate, stage_estimate
 from ingest_assets.defs.execution import refuse_early
 from ingest_assets.defs.forecast import BatchForecast, forecast
-from ingest_assets.defs.graph import GRAPH, STEPS, Step, stages_between
+from ingest_assets.defs.graph import GRAPH, STEPS
 from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.run_config import StageRunConfig
 from ingest_assets.defs.sets import buildings
@@ -22,24 +21,6 @@ from ingest_assets.intake.scan import ScanReport
 from ingest_assets.model.errors import ConfigError
 
 _BATCHES_SHOWN = 20
-
-
-def plan(
-    home: flags.HomeFlag = None,
-    input: flags.InputFlag = None,
-    first: flags.FromFlag = STEPS[0],
-    until: flags.UntilFlag = STEPS[-1],
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Say what a run would do and how long it would take, and touch nothing."""
-    show_plan(home, input, chosen_stages(first, until), {}, as_json)
-
-
-def chosen_stages(first: Step, until: Step) -> list[str]:
-    """The stages from one step to another, both included."""
-    if STEPS.index(first) > STEPS.index(until):
-        raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
-    return stages_between(first, until)
 
 
 def take_in(home: Home, folder: Path | None, stages: Sequence[str], config: StageRunConfig) -> ScanReport:

@@ -2,13 +2,11 @@
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from pydantic import ValidationError
 
-from ingest_assets.cli import flags
 from ingest_assets.cli.corpus import refresh_corpus
 from ingest_assets.cli.draining import Drain
 from ingest_assets.cli.ingest import print_result, progress_mode, result_object
@@ -22,39 +20,23 @@ from ingest_assets.model.options import QueueOptions
 
 _RESOLVERS = "max_per_resolver"
 
-WorkersFlag = Annotated[
-    int | None, typer.Option("--workers", min=1, max=256, help="Artifacts acquired at the same time.")
-]
-PerHostFlag = Annotated[
-    int | None, typer.Option("--max-per-host", min=1, help="Of one host at the same time.")
-]
-PerResolverFlag = Annotated[
-    str | None,
-    typer.Option(
-        "--max-per-resolver", metavar="a:2,b:4", help="Of these resolvers; others stay as configured."
-    ),
-]
-DrainFlag = Annotated[
-    bool, typer.Option("--drain", help="Wait for what is delayed or held by others, until nothing is left.")
-]
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of this command alone; what is None is as configured."""
+
+    workers: int | None = None
+    per_host: int | None = None
+    per_resolver: str | None = None
 
 
-def run(
-    workers: WorkersFlag = None,
-    max_per_host: PerHostFlag = None,
-    max_per_resolver: PerResolverFlag = None,
-    drain: DrainFlag = False,
-    home: flags.HomeFlag = None,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Acquire what is queued and ingest it, as far as it is due; with --drain, until nothing is left.
-
-    Limits hold over all processes of a home, each with its own idea of them: give all of them the same."""
-    _limit(home, workers, max_per_host, max_per_resolver)
+def run_queue(limits: Limits, home: Path | None, *, waits: bool, as_json: bool) -> int:
+    """Acquire, ingest, report; gives the exit code."""
+    _limit(home, limits)
     here = open_home(home, makes_no_ledger=True)  # without a ledger nothing is queued, and none is made
     _ = here.stages
     refuse_early(here, list(here.graph), StageRunConfig(**{}))
-    report = Drain(here, warn, waits=drain, progress=progress_mode(as_json)).run()
+    report = Drain(here, warn, waits=waits, progress=progress_mode(as_json)).run()
     refresh_corpus(here, report)
     result = {"queue": queue_object(here), **result_object(here, None, report)}
     if as_json:
@@ -63,17 +45,17 @@ def run(
         say("Nothing was ever queued here; `ingest queue import FILE.jsonl` takes a list.")
     else:
         print_result(result)
-    raise typer.Exit(int(result["exit_code"]))
+    return int(result["exit_code"])
 
 
-def _limit(home: Path | None, workers: int | None, max_per_host: int | None, resolvers: str | None) -> None:
+def _limit(home: Path | None, limits: Limits) -> None:
     """Limits of this command, as variables: the steps read the settings for themselves."""
-    given = {"max_workers": workers, "max_per_host": max_per_host}
+    given = {"max_workers": limits.workers, "max_per_host": limits.per_host}
     for name, value in given.items():
         if value is not None:
             _override(name, str(value))
-    if resolvers is not None:
-        _override(_RESOLVERS, json.dumps(_merged_caps(open_home(home), resolvers)))
+    if limits.per_resolver is not None:
+        _override(_RESOLVERS, json.dumps(_merged_caps(open_home(home), limits.per_resolver)))
 
 
 def _merged_caps(home: Home, given: str) -> dict[str, int]:

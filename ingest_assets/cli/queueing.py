@@ -6,14 +6,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
-import typer
-
-from ingest_assets.cli import flags
 from ingest_assets.cli.importing import ArtifactList, ImportReport, new_artifact, parsed_object
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.queue_runs import run
 from ingest_assets.cli.queue_state import stats_object
 from ingest_assets.defs.home import open_home
 from ingest_assets.intake.inbox import Filter, Retried
@@ -22,49 +18,18 @@ from ingest_assets.model.errors import Category, ConfigError
 MAX_SHOWN = 20
 _NEXT = "`ingest queue run` or the sensor of `ingest up` goes on from here."
 
-app = typer.Typer(help="Documents from URLs and lists: put them in, see what became of them, run them.")
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Stable and unique; becomes the doc_id.")]
-UrlFlag = Annotated[str | None, typer.Option("--url", help="An http or https address.")]
-PathFlag = Annotated[Path | None, typer.Option("--path", readable=False, help="A file.")]
-ResolverFlag = Annotated[
-    str | None, typer.Option("--resolver", help="Who acquires it (default: http or file).")
-]
-MetaFlag = Annotated[str | None, typer.Option("--meta", metavar="JSON", help="An object kept with it.")]
-ListArgument = Annotated[
-    Path, typer.Argument(metavar="FILE.jsonl", readable=False, help="One JSON object a line; - = stdin.")
-]
-LimitFlag = Annotated[int | None, typer.Option("--limit", min=1, help="Only so many lines from the front.")]
-FormatFlag = Annotated[Literal["table", "json"], typer.Option("--format", help="For people or programs.")]
-CategoryFlag = Annotated[Category | None, typer.Option("--category", help="Only errors of this kind.")]
-ResetFlag = Annotated[
-    bool, typer.Option("--reset-attempts", help="With all their attempts again, in place of one more.")
-]
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Default: all.")]
-DaysFlag = Annotated[
-    float, typer.Option("--older-than-days", min=0, help="Only what was acquired so long ago.")
-]
-HostFlag = Annotated[str | None, typer.Option("--host", help="Only of this host.")]
-OfResolverFlag = Annotated[str | None, typer.Option("--resolver", help="Only of this resolver.")]
-
-
-@app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-
-
-@app.command()
 def enqueue(
-    artifact_id: IdArgument,
-    url: UrlFlag = None,
-    path: PathFlag = None,
-    resolver: ResolverFlag = None,
-    meta: MetaFlag = None,
-    home: flags.HomeFlag = None,
-    as_json: flags.JsonFlag = False,
+    artifact_id: str,
+    url: str | None,
+    path: Path | None,
+    resolver: str | None,
+    meta: str | None,
+    home: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Queue one artifact; one whose id is known stays as it is."""
+    """Queue one artifact."""
     if (url is None) == (path is None):
         raise ConfigError(f"{artifact_id}: give either --url or --path.")
     given = {"id": artifact_id, "url": url, "path": path and str(path.absolute()), "resolver": resolver}
@@ -84,17 +49,8 @@ def enqueue(
         say(f"known: {artifact_id} is {known.state}, from {known.origin}; nothing is changed.")
 
 
-@app.command("import")
-def import_list(
-    file: ListArgument,
-    limit: LimitFlag = None,
-    home: flags.HomeFlag = None,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Queue a list of artifacts; bad lines are named by their numbers and cost none of the others.
-
-    A line is {"id"?, "url" or "path", "resolver"?, "meta"?, "max_attempts"?, "not_before"?}. Without an id, a
-    page is known by its URL. Relative paths start at the list's folder. A list can be imported again."""
+def import_list(file: Path, limit: int | None, home: Path | None, *, as_json: bool) -> int:
+    """Queue a list of artifacts; gives the exit code."""
     report = ImportReport(max_kept=None if as_json else MAX_SHOWN)
     with _opened(file) as (stream, folder):
         try:
@@ -109,26 +65,20 @@ def import_list(
         print_json({"file": str(file), **counts, "malformed": malformed, "exit_code": code})
     else:
         _print_import(file, report, limit)
-    raise typer.Exit(code)
+    return code
 
 
-@app.command()
-def stats(form: FormatFlag = "table", home: flags.HomeFlag = None, as_json: flags.JsonFlag = False) -> None:
-    """Show the queue in figures: states, waits, who is busy, quotas, and totals since the ledger began."""
+def show_stats(home: Path | None, *, as_json: bool) -> None:
+    """Print the queue in figures."""
     found = stats_object(open_home(home, only_looks=True))
-    if as_json or form == "json":
+    if as_json:
         print_json(found)
     else:
         _print_stats(found)
 
 
-@app.command("retry-failed")
 def retry_failed(
-    category: CategoryFlag = None,
-    reset_attempts: ResetFlag = False,
-    dry_run: flags.DryRunFlag = False,
-    home: flags.HomeFlag = None,
-    as_json: flags.JsonFlag = False,
+    category: Category | None, home: Path | None, *, reset_attempts: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Queue artifacts again that ended in an error."""
     # Without a ledger nothing failed, and none is made.
@@ -139,16 +89,16 @@ def retry_failed(
     _print_retried(found, f"failed artifacts {verb}", as_json, dry_run=dry_run)
 
 
-@app.command()
 def refresh(
-    ids: IdsArgument = None,
-    older_than_days: DaysFlag = 0.0,
-    host: HostFlag = None,
-    resolver: OfResolverFlag = None,
-    home: flags.HomeFlag = None,
-    as_json: flags.JsonFlag = False,
+    ids: list[str],
+    older_than_days: float,
+    host: str | None,
+    resolver: str | None,
+    home: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Look again at acquired artifacts: what changed is ingested anew, the rest costs one request each."""
+    """Queue acquired artifacts again, to look whether they changed."""
     queue = open_home(home, makes_no_ledger=True).queue
     if ids:
         known = {artifact.artifact_id for artifact in queue.find(Filter(artifact_ids=ids))}
@@ -159,9 +109,6 @@ def refresh(
     wanted = Filter(artifact_ids=ids or None, host=host, resolver=resolver)
     found = queue.refresh(time.time(), wanted, older_than_s=older_than_days * 86_400)
     _print_retried(found, "acquired artifacts are queued again", as_json)
-
-
-app.command()(run)
 
 
 @contextlib.contextmanager

@@ -3,11 +3,9 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import typer
-
-from ingest_assets.cli import flags
+from ingest_assets.cli.commands.evaluating import SetName
 from ingest_assets.cli.evaluation_home import Ingested, alone, ingest_set, layout_for
 from ingest_assets.cli.ingest import progress_mode
 from ingest_assets.cli.output import print_json, say, warn
@@ -24,44 +22,22 @@ from ingest_assets.evaluation.labelled.question_spans import read_spans
 from ingest_assets.model.errors import ConfigError, IngestError
 from ingest_assets.samples import labelled_folder
 
-SetName = Literal["samples", "cranfield", "spans", "files"]
 _READERS = {"cranfield": read_cranfield, "spans": read_spans, "files": read_own_files}
 
-SetFlag = Annotated[
-    SetName,
-    typer.Option("--set", help="The set that ships with the product, one of two known ones, or your own."),
-]
-PathFlag = Annotated[
-    Path | None, typer.Option("--path", readable=False, help="Folder of the set; samples needs none.")
-]
-GateFlag = Annotated[
-    list[str] | None,
-    typer.Option("--at-least", help="A figure to reach, as in dense.ndcg@10=0.395; may be given often."),
-]
-OutputFlag = Annotated[
-    Path | None, typer.Option("--output", readable=False, help="File that the report is written to, as JSON.")
-]
-KeepFlag = Annotated[
-    bool, typer.Option("--keep/--no-keep", help="Keep the set's tables: the next time costs what changed.")
-]
 
-
-def retrieval(
-    name: SetFlag = "samples",
-    path: PathFlag = None,
-    at_least: GateFlag = None,
-    output: OutputFlag = None,
-    keep: KeepFlag = True,
-    home: flags.HomeFlag = None,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Ingest a labelled set through every stage, search it, and say how well that finds what it should.
-
-    The settings are those of the home, its models included; the set lives in a home of its own below
-    state/evaluation. Exit codes: 0 fine, 1 when a document failed or a figure was not reached, 2 wrong usage.
-    """
+def evaluate_retrieval(
+    name: SetName,
+    path: Path | None,
+    at_least: Sequence[str],
+    output: Path | None,
+    home: Path | None,
+    *,
+    keep: bool,
+    as_json: bool,
+) -> int:
+    """Ingest a set, search it, report; gives the exit code."""
     chosen = _read_set(name, path)
-    gates = _gates(at_least or (), chosen)
+    gates = _gates(at_least, chosen)
     require_place(output)
     settled = open_home(home, makes_no_ledger=True)
     layout = layout_for(settled, chosen)
@@ -82,7 +58,7 @@ def retrieval(
         if output is not None:
             say(f"Report: {output}")
     _warn(done, report)
-    raise typer.Exit(report["exit_code"])
+    return int(report["exit_code"])
 
 
 def _read_set(name: SetName, path: Path | None) -> LabelledSet:

@@ -2,11 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
-
-from ingest_assets.cli import flags
 from ingest_assets.cli.model_list import engine_line, engine_object
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.queue_state import queue_line, queue_object
@@ -17,6 +15,7 @@ from ingest_assets.cli.summary import (
     problem_line,
     scan_line,
     scan_object,
+    vectors_in_words,
 )
 from ingest_assets.defs.completeness import batch_states
 from ingest_assets.defs.home import Home, open_home
@@ -31,16 +30,12 @@ from ingest_assets.storage.footer import read_footer
 # How long files that look new are read for: what has the bytes of one that is gone has only moved.
 _LOOK_SECONDS = 2.0
 
-DocumentsFlag = Annotated[bool, typer.Option("--documents", help="One line per document: its checkpoint.")]
 
-
-def status(
-    home: flags.HomeFlag = None, documents: DocumentsFlag = False, as_json: flags.JsonFlag = False
-) -> None:
-    """Show sources, batches, totals and failures; with --documents, how far each document is."""
+def show_status(home: Path | None, *, with_documents: bool, as_json: bool) -> None:
+    """Print the state of a home, for people or programs."""
     here = open_home(home, only_looks=True)
     result = status_object(here)
-    if documents:
+    if with_documents:
         result["checkpoints"] = checkpoints(here)
     if as_json:
         print_json(result)
@@ -155,8 +150,8 @@ def _print(result: dict[str, Any]) -> None:
         say("  watches no folder yet: ingest all --input FOLDER")
     say(
         f"{result['known_documents']} documents known, {result['converted']} converted "
-        f"({result['pages']} pages), {result['chunks']} chunks, {result['vectors']} dense and "
-        f"{result['lexical']} lexical vectors."
+        f"({result['pages']} pages), {result['chunks']} chunks, "
+        f"{vectors_in_words(result, with_lexical=True)}."
     )
     say(engine_line(result["pdf_engine"]))
     if result["rejected"]:

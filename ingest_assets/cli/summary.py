@@ -1,6 +1,6 @@
 """What the tables of a home hold: the numbers that commands print and `--json` gives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -31,6 +31,15 @@ def corpus_numbers(home: Home) -> dict[str, int]:
         **({"sparse": _rows(home.tables("sparse"))} if "sparse" in home.graph else {}),
         "lexical": _rows(home.tables("lexical")),
     }
+
+
+def vectors_in_words(numbers: Mapping[str, Any], *, with_lexical: bool) -> str:
+    """How many vectors there are; the families are named where there is more than one to tell apart."""
+    counted = {"dense": "vectors", "sparse": "sparse"} | ({"lexical": "lexical"} if with_lexical else {})
+    told = [f"{numbers[name]} {family}" for family, name in counted.items() if name in numbers]
+    if len(told) == 1:
+        return f"{numbers['vectors']} vectors"
+    return f"{', '.join(told[:-1])} and {told[-1]} vectors"
 
 
 def _rows(table: Table) -> int:

@@ -3,11 +3,8 @@
 import signal
 import socket
 import threading
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from ingest_assets.cli import flags
 from ingest_assets.cli.interrupts import PRESSES
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.servers import Server, commands
@@ -21,16 +18,9 @@ ADDRESS = "127.0.0.1"
 _STOP_SECONDS = 30.0
 _STOPPING = f"ingest: stopping; servers and runs get up to {_STOP_SECONDS:g} s, Ctrl-C again ends at once"
 
-PortFlag = Annotated[int, typer.Option("--port", min=1, max=65535, help="Port of the web UI.")]
 
-
-def up(
-    home: flags.HomeFlag = None,
-    port: PortFlag = 3000,
-    experimental: flags.ExperimentalFlag = False,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Start the web UI and the daemon (sensor, schedule, run queue) on 127.0.0.1; Ctrl-C stops both."""
+def serve(home: Path | None, port: int, *, as_json: bool) -> int:
+    """Run the servers until Ctrl-C; gives the exit code."""
     here = open_home(home)
     _ = here.stages  # settings that contradict each other are refused before anything starts
     lock = FileLock(here.layout.up_lock)
@@ -40,7 +30,7 @@ def up(
         _require_free(port)
         _prepare(here)
         _announce(here, port, as_json)
-        raise typer.Exit(_serve(here, port))
+        return _serve(here, port)
     finally:
         lock.release()
 

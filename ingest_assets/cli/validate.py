@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from ingest_assets.cli import flags
 from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.cli.parity_runs import VariantResult, alone, run_variants, take_in
 from ingest_assets.cli.summary import problem_line, scan_object
@@ -27,38 +24,11 @@ from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import code_version_on_disk
 from ingest_assets.samples import samples_folder
 
-Input = Annotated[
-    Path | None,
-    typer.Option(
-        "--input", readable=False, help="Folder with documents to use instead of the shipped samples."
-    ),
-]
-Only = Annotated[
-    str | None,
-    typer.Option("--only", help="Backends to compare with inline, as in threads,processes (default: all)."),
-]
-Workers = Annotated[
-    str | None,
-    typer.Option(
-        "--workers", help="Numbers of workers, as in 1,2,4 (default: these and the home's own; on Ray 1,2)."
-    ),
-]
-
 
 def validate(
-    home: flags.HomeFlag = None,
-    input: Input = None,
-    only: Only = None,
-    workers: Workers = None,
-    experimental: flags.ExperimentalFlag = False,
-    as_json: flags.JsonFlag = False,
-) -> None:
-    """Run documents inline, on threads, on processes and on Ray, and compare every byte of every table.
-
-    Everything is computed once per backend and number of workers, in homes of their own below
-    state/parity; your own tables are not touched. When all are equal, a record of it is kept, which
-    features.require_parity asks for.
-    """
+    home: Path | None, input: Path | None, only: str | None, workers: str | None, *, as_json: bool
+) -> int:
+    """Run every variant, compare, keep or drop the record; gives the exit code."""
     here = open_home(home)
     circumstances = circumstances_of(here)  # refuses settings that contradict each other, too
     folder = require_folder(input or samples_folder())
@@ -77,7 +47,7 @@ def validate(
         print_json(_result_object(here, folder, circumstances, results, objection) | {"problems": problems})
     else:
         _print_results(here, results, objection)
-    raise typer.Exit(0 if objection is None else 1)
+    return 0 if objection is None else 1
 
 
 def _objection(results: Sequence[VariantResult], then: Circumstances) -> str | None:

@@ -10,6 +10,13 @@ from functools import cached_property
 from typing import Any
 
 from ingest_assets.defs.completeness import StageState, batch_states
+from ingest_assets.defs.foretelling import (
+    admitted_to_come,
+    facts_to_come,
+    is_admitted,
+    languages_known,
+    termed_to_come,
+)
 from ingest_assets.defs.graph import GRAPH
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.known import is_due
@@ -120,6 +127,7 @@ class _Run:
     def __init__(self, home: Home, batch: str, config: StageRunConfig, new: Sequence[str]) -> None:
         self._home, self._batch, self._config, self._new = home, batch, config, new
         self._made: dict[str, _Made] = {}
+        self._admitted: dict[str, bool] = {}
 
     def through(self, stages: Sequence[str]) -> tuple[tuple[StageForecast, ...], str]:
         """What each stage would do, and what would stop the run."""
@@ -133,6 +141,8 @@ class _Run:
             items = self._items(stage, candidates, stored)
             found.append(self._forecast(stage, items, stored))
             self._made[stage] = _made(items, stored)
+            if GRAPH[stage].weighs:
+                self._weigh(stage, items)
         return tuple(found), ""
 
     def _candidates(self, stage: str) -> Iterator[Candidate]:
@@ -148,22 +158,33 @@ class _Run:
         for candidate in self._stored_candidates(stage):
             if all(candidate.item_id in each.there for each in above):
                 yield candidate
-        for doc in dict.fromkeys(doc for each in above for doc in each.fresh):
-            expected = self._expected(stage, doc)
-            if expected is not None:
-                yield expected
+        fresh = dict.fromkeys(doc for each in above for doc in each.fresh if self._admitted.get(doc, True))
+        yield from (Candidate(doc, upstream="") for doc in fresh if doc in self._new)
+        yield from self._expected(stage, [doc for doc in fresh if doc not in self._new])
 
-    def _expected(self, stage: str, doc: str) -> Candidate | None:
-        """What a document will be to the stage: of the tables that it reads, the first one decides."""
+    def _expected(self, stage: str, docs: Sequence[str]) -> Iterator[Candidate]:
+        """What documents will be to the stage: of the tables that it reads, the first one decides."""
         first = GRAPH[stage].reads[0]
-        if doc in self._new:
-            return Candidate(doc, upstream="")
         if stage in _EXPECTS:
-            return _EXPECTS[stage](self._made[first].fresh[doc])
-        mark = self._mark(first, doc)
-        if mark is None:
-            return None
-        return self._weighed(stage, doc, mark) if GRAPH[stage].weighs else Candidate(doc, mark)
+            found = (_EXPECTS[stage](self._made[first].fresh[doc]) for doc in docs)
+            return (candidate for candidate in found if candidate is not None)
+        marks = {doc: mark for doc in docs if (mark := self._mark(first, doc)) is not None}
+        if GRAPH[stage].weighs:
+            return (self._weighed(stage, doc, mark) for doc, mark in marks.items())
+        if stage == "lexical" and marks:
+            return termed_to_come(self._home.stages[stage], marks, languages_known(self._home, self._batch))
+        return (Candidate(doc, mark) for doc, mark in marks.items())
+
+    def _weigh(self, stage: str, items: Sequence[WorkItem]) -> None:
+        """Who is admitted, and who is decided again, though not judged, because others stand differently."""
+        before, made = self._standing, self._made[stage]
+        above = self._made.get(GRAPH[stage].reads[0])
+        unchanged = above.there if above is not None else made.there | set(made.fresh)
+        recipe = self._home.stages[stage]
+        self._admitted = admitted_to_come(self._home, self._batch, recipe, items, unchanged)
+        turned = {d for d in made.there if is_admitted(before.get(d)) != self._admitted[d]}
+        again = {item.item_id: item for item in items if item.item_id in turned}
+        self._made[stage] = _Made(made.there - turned, made.fresh | again)
 
     def _mark(self, stage: str, doc: str) -> str | None:
         """The fingerprint that a document's rows will have; none when it will have no rows."""
@@ -183,7 +204,9 @@ class _Run:
     @cached_property
     def _facts(self) -> dict[str, dict[str, Any]]:
         documents = existing_table(self._home.layout, "documents", [self._batch], allow_missing=True)
-        return facts_of(documents) if documents.paths else {}
+        stored = facts_of(documents) if documents.paths else {}
+        made = self._made.get("documents")
+        return stored | (facts_to_come(made.fresh) if made is not None else {})
 
     @cached_property
     def _standing(self) -> dict[str, Standing]:

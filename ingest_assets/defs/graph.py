@@ -5,7 +5,6 @@ Plans, assets, checks, jobs and commands are made from it, so a new stage is one
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import dagster as dg
 
@@ -22,6 +21,7 @@ from ingest_assets.model.schemas import (
     TableSpec,
     dense_spec,
 )
+from ingest_assets.model.steps import STEPS, Step
 from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.stages.admission import AdmissionStage
 from ingest_assets.stages.dense import DenseStage
@@ -30,10 +30,6 @@ from ingest_assets.stages.documents import DocumentsStage
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.stages.sparse import SparseStage
 from ingest_assets.stages.stage import Stage
-
-# What people run by name, in this order; each step is a job of its own.
-Step = Literal["documents", "doctags", "admission", "chunks", "embeddings"]
-STEPS: tuple[Step, ...] = get_args(Step)
 
 _PACKAGED_DIM = 384
 

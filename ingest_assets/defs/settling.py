@@ -30,15 +30,20 @@ def settled(
     rows = dict(judged_rows(home, stage, batch))
     current = {item.item_id: item for item in items if _is_of(rows.get(item.item_id), item)}
     near = recipe.options.near_duplicates
-    alike = Alike(near.threshold, similarity) if near.enabled else None
     claims = [_claim(item, rows[doc_id], near) for doc_id, item in current.items()]
-    Claims(home.ledger).settle(batch, claims, alike)
+    Claims(home.ledger).settle(batch, claims, alike_by(recipe))
     again = plan()
     parts = Parts(home.layout, recipe.spec, batch)
     for item in again:
         if item.item_id in current and not item.satisfies():
             parts.write(item.item_id, item.fingerprint, recipe.decided_again(rows[item.item_id], item))
     return again
+
+
+def alike_by(recipe: AdmissionStage) -> Alike | None:
+    """How documents are told to be alike, where that counts."""
+    near = recipe.options.near_duplicates
+    return Alike(near.threshold, similarity) if near.enabled else None
 
 
 def judged_rows(home: Home, stage: str, batch: str) -> Iterator[tuple[str, pa.Table]]:

@@ -38,6 +38,7 @@ class Standing:
     duplicate_of: str | None = None
     near_duplicate_of: str | None = None
     similarity: float | None = None
+    is_eligible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,11 @@ class Claims:
             winners = _winners(connection, {row.text_hash for row in mine})
         return {
             row.doc_id: Standing(
-                row.basis, _repeats(row, winners.get(row.text_hash)), row.near_of, row.similarity
+                basis=row.basis,
+                duplicate_of=_repeats(row, winners.get(row.text_hash)),
+                near_duplicate_of=row.near_of,
+                similarity=row.similarity,
+                is_eligible=row.is_eligible,
             )
             for row in mine
         }
@@ -82,6 +87,18 @@ class Claims:
             touched = _settle(connection, batch, given, alike) - {batch}
             bump(connection, touched)
         return touched
+
+    def leave(self, batch: str, doc_ids: Set[str], alike: Alike | None = None) -> None:
+        """Of what a batch claims, leave only what these documents do."""
+        with self._ledger.begin() as connection:
+            rows = _rows(connection, claims.c.batch == batch)
+            kept = [_claim(row) for row in rows if row.doc_id in doc_ids]
+            bump(connection, _settle(connection, batch, kept, alike) - {batch})
+
+
+def _claim(row: _Row) -> Claim:
+    """What is claimed as before stays in the ledger as it is, with its bands."""
+    return Claim(row.doc_id, row.seq, row.basis, row.text_hash, row.is_eligible, row.signature)
 
 
 def _settle(connection: sa.Connection, batch: str, given: Sequence[Claim], alike: Alike | None) -> set[str]:

@@ -1,6 +1,7 @@
 """The ledger's database: a SQLite file in WAL mode, or PostgreSQL by URL, behind the same transactions."""
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,14 @@ _POSTGRES = "postgresql+psycopg"
 _SPELLINGS = {"postgres", "postgresql", _POSTGRES}
 _WAIT_FOR_WRITER_SECONDS = 60
 _VALUES_PER_QUERY = 500
+_FROM_OUTSIDE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
 # Advisory locks are numbers that all users of a database share: the first says whose, the second what for.
 _LOCK_SPACE = 0x1A6E57
 _LOCKS: dict[Lock, int] = {"ledger": 1, "enqueue": 2, "lease": 3}
@@ -55,7 +64,7 @@ class Database:
         SQLite has one writer at a time whatever the lock. On PostgreSQL, writers without a lock rely on the
         locks of the rows they change.
         """
-        with self._engine.begin() as connection:
+        with self.explained(only_from_outside=True), self._engine.begin() as connection:
             if not self.is_postgres:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             elif lock is not None:
@@ -68,14 +77,27 @@ class Database:
         return postgresql.insert(table) if self.is_postgres else sqlite.insert(table)
 
     @contextlib.contextmanager
-    def explained(self) -> Iterator[None]:
+    def explained(self, *, only_from_outside: bool = False) -> Iterator[None]:
         """Turn what the database says about itself into one line for the user."""
-        advice = "check its address and that the server runs" if self.is_postgres else "restore it"
         try:
             yield
         except sa.exc.DatabaseError as error:
+            is_from_outside = _is_from_outside(error)
+            if only_from_outside and not is_from_outside:
+                raise
+            advice = "check its permissions and the disk" if is_from_outside else "restore it"
+            if self.is_postgres:
+                advice = "check its address and that the server runs"
             reason = " ".join(str(error.orig).split())
             raise IngestError(f"{self.where}: cannot be used as the ledger ({reason}); {advice}.") from None
+
+
+def _is_from_outside(error: sa.exc.DatabaseError) -> bool:
+    """A ledger that may only be read, a full disk, a server that went away. SQLite counts slips in SQL to the
+    same kind of error, and has a number for each."""
+    if isinstance(error.orig, sqlite3.Error):
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _FROM_OUTSIDE
+    return isinstance(error, sa.exc.OperationalError)
 
 
 def _name(where: Path | str | None) -> str:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-# `timeout` and some supervisors send a signal to a process and then to its whole group: that is one press.
-SAME_PRESS_S = 0.05
+from ingest_assets.model.presses import SAME_PRESS_S
 
 
 class Interrupts:

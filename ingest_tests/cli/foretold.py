@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from ingest_assets.defs.home import open_home
+from ingest_assets.storage.footer import read_footer
 from ingest_tests.conftest import Command
 from ingest_tests.intake.fetch.site import Site
 
@@ -46,7 +47,8 @@ class World:
         found = set()
         for stage in STAGES:
             asset = stage if stage in STAGES[:4] else f"embeddings/{stage}"
-            for file in (self.command.home / "data" / asset).glob("*.parquet"):
+            files = (self.command.home / "data" / asset).glob("*.parquet")
+            for file in (each for each in files if read_footer(each) is not None):  # a damaged one has none
                 found |= {(stage, doc_id) for doc_id in pl.read_parquet(file, columns=["doc_id"])["doc_id"]}
         return found
 

@@ -168,6 +168,24 @@ def test_show_tells_everything_about_a_document(made: Failed):
     assert "Next: No run tries it again before its file, the settings or the libraries change." in text
 
 
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ("locked.pdf", "(input, lasting)"),
+        ("one.html", "(input, lasting)"),
+        ("long.pdf", "(config, tried again)"),
+    ],
+)
+def test_lasting_is_what_no_run_tries_again(made: Failed, document: str, says: str):
+    """By the predicate that the runs go by, not by the kind of error: a setting can be changed any time."""
+    (failure,) = made.json("failures", "show", document)["failures"]
+    text = made("failures", "show", document).stdout
+
+    assert f"{failure['code']} {says} {failure['message']}" in text
+    assert failure["lasting"] == ("lasting" in says)
+    assert ("tries it again" in text.split("Next: ")[1]) or failure["lasting"]
+
+
 def test_show_tells_of_a_page_that_the_queue_has_given_up(made: Failed):
     """It never was a document, and is found all the same."""
     text = made("failures", "show", "two.html").stdout

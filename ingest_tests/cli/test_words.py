@@ -1,5 +1,6 @@
 """What commands say of many failures, of a query that has no vector, and of who serves."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from ingest_assets.cli.summary import failure_lines
 from ingest_assets.embedders.registry import close_dense
 from ingest_assets.model.errors import IngestError
 from ingest_tests.conftest import Command
+from ingest_tests.embedders.tiny_splade import write_model
 from ingest_tests.embedders.vector_server import options_for, serving
 from ingest_tests.parsing.vision_server import refused
 
@@ -83,3 +85,23 @@ def test_two_sets_of_one_model_are_told_apart(ingest: Command, notes: Path):
     assert f"Served: dense by {model} set {before['set']}, lexical by " in meanwhile
     new, old = (f"{model} set {each['set']}" for each in (after, before))
     assert f"dense: {new} serves from now on (was {old})." in switched.splitlines()
+
+
+@pytest.mark.slow
+def test_sparse_vectors_are_counted_where_a_model_is_configured(ingest: Command, notes: Path, tmp_path: Path):
+    """In the words of a run and of the status, as in their objects; elsewhere nobody speaks of them."""
+    (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
+    without = ingest("all", "--input", notes).stdout
+    status_without = ingest("status").stdout
+    model = str(write_model(tmp_path / "splade"))
+
+    ran = ingest("all", INGEST_EMBEDDINGS__SPARSE__MODEL=model).stdout
+    status = ingest("status", INGEST_EMBEDDINGS__SPARSE__MODEL=model)
+
+    found = ingest.json("status", INGEST_EMBEDDINGS__SPARSE__MODEL=model)
+    count = found["chunks"]
+    assert found["sparse"] == found["vectors"] == count > 0
+    assert f"{count} chunks, {count} dense and {count} sparse vectors, 0 failed" in ran
+    assert f"{count} chunks, {count} dense, {count} sparse and {count} lexical vectors." in status.stdout
+    assert re.search(r" \d+ chunks, (\d+) vectors, 0 failed", without)
+    assert re.search(r" \d+ dense and \d+ lexical vectors\.", status_without)

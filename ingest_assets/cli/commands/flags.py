@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ingest_assets.defs.graph import Step
+from ingest_assets.model.steps import Step
 
 
 def _enable_experimental(value: bool) -> bool:
@@ -74,3 +74,4 @@ ExperimentalFlag = Annotated[
     ),
 ]
 DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Say what would be done and touch nothing.")]
+DocArgument = Annotated[str, typer.Argument(metavar="DOC", help="A document id, or the end of one.")]
