@@ -12,9 +12,8 @@ from ingest_assets.defs.settling import alike_by
 from ingest_assets.intake.claims import Claims, Standing
 from ingest_assets.model.items import Record, WorkItem
 from ingest_assets.model.schemas import DOCUMENTS
-from ingest_assets.parsing.media import media_type
 from ingest_assets.stages.admission import BASIS, AdmissionStage, facts_of
-from ingest_assets.stages.documents import HEAD_BYTES
+from ingest_assets.stages.expected import expected_mime
 from ingest_assets.stages.stage import Candidate, Stage
 from ingest_assets.storage.footer import Footer
 from ingest_assets.storage.tables import Table
@@ -52,15 +51,12 @@ def facts_to_come(documents: Mapping[str, WorkItem]) -> dict[str, dict[str, Any]
 
 def _document_row(item: WorkItem) -> dict[str, Any] | None:
     """As the stage will write it, but for what is not asked here."""
-    try:
-        path = Path(item.meta["path"])
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-    except (KeyError, OSError):
+    mime = expected_mime(item)
+    if mime is None:
         return None
-    mime = item.meta.get("mime") or media_type(path.name, head)
     known = {name: item.meta.get(name) for name in DOCUMENTS.schema.names}
-    return known | {"doc_id": item.item_id, "uri": item.meta.get("uri", path.as_uri()), "mime": mime}
+    uri = item.meta.get("uri") or Path(item.meta["path"]).as_uri()
+    return known | {"doc_id": item.item_id, "uri": uri, "mime": mime}
 
 
 def admitted_to_come(

@@ -20,9 +20,10 @@ def mended(home: Home, look: Callable[[], Found]) -> Found:
             return look()
         except TableDamaged as damaged:
             kept = put_aside(home.layout, damaged.path)
-            if kept is None:
+            if kept is None and damaged.path.exists():
                 raise
-            _log.warning("%s was damaged and is put aside as %s; it is made anew.", damaged.path, kept)
+            if kept is not None:
+                _log.warning("%s was damaged and is put aside as %s; it is made anew.", damaged.path, kept)
 
 
 @contextmanager

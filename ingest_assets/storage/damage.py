@@ -1,6 +1,7 @@
 """Tables that cannot be read: found, named, and put aside so that the next run makes them anew."""
 
 import contextlib
+import errno
 import shutil
 from collections.abc import Iterable, Iterator
 from itertools import count
@@ -13,15 +14,21 @@ from ingest_assets.model.errors import TableDamaged
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
 
+# Arrow's own complaints have no number. Others (no right to read, too many open files, a file that is gone)
+# say all there is to say, and nothing is wrong with the bytes.
+_TELLS_OF_THE_BYTES = (None, errno.EIO, errno.EBADMSG, errno.EISDIR)
+
 
 @contextlib.contextmanager
 def naming_damage(path: Path) -> Iterator[None]:
     """Reading, and only reading, tells of a damaged file; a full disk while writing must remove nothing."""
     try:
         yield
-    except PermissionError:  # says all there is to say, and nothing is wrong with the bytes
+    except pa.ArrowMemoryError:
         raise
     except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) not in _TELLS_OF_THE_BYTES:
+            raise
         raise TableDamaged.at(path, error) from error
 
 
@@ -46,7 +53,9 @@ def put_aside(layout: Layout, path: Path) -> Path | None:
     try:
         require_whole([path])
     except TableDamaged:
-        return moved_away(layout, path) if path.exists() else None
+        return moved_away(layout, path)
+    except FileNotFoundError:  # somebody else has put it aside
+        return None
     finally:
         lock.release()
     return None
