@@ -30,7 +30,7 @@ OF_ANY_ITEM = {
     WorkerDied,
     WorkerLost,
 }
-THE_TEXTS_OWN = {"E_TEXT_TOO_LONG"}
+THE_TEXTS_OWN = {"E_TEXT_TOO_LONG", "E_TEXT_WITHOUT_TOKENS"}
 
 
 def _of_embedding() -> Iterator[type[ItemError]]:
