@@ -170,7 +170,8 @@ def test_a_look_sees_what_was_committed_before_its_writer_was_killed(command: Co
 AS_NOBODY = """
 import os, sys
 from ingest_assets.cli.main import run
-import ingest_assets.cli.inspecting, ingest_assets.cli.status, ingest_assets.cli.failures, ingest_assets.cli.queueing
+import ingest_assets.cli.inspecting, ingest_assets.cli.status
+import ingest_assets.cli.failures, ingest_assets.cli.queueing
 import ingest_assets.cli.ingest, ingest_assets.cli.planning, polars, pyarrow.parquet
 with open(os.devnull, "w") as quiet:
     sys.stdout, out = quiet, sys.stdout
