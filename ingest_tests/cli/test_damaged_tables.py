@@ -79,8 +79,15 @@ def test_an_index_of_damaged_tables_names_the_file(home: Command) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", [zero_the_rows, cut_off, empty, put_a_folder_in_its_place])
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    ("stage", "damage"),
+    [
+        *((stage, zero_the_rows) for stage in STAGES),
+        ("documents", cut_off),
+        ("admission", empty),
+        ("chunks", put_a_folder_in_its_place),
+    ],
+)
 def test_a_damaged_table_is_made_again_when_it_is_needed(
     home: Command, stage: str, damage: Callable[[Path], None]
 ) -> None:
