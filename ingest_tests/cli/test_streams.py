@@ -46,6 +46,7 @@ def _through(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_a_pipe_that_is_closed_early_is_no_fault(home: Command, form: tuple[str, ...]):
     """`| head -1` has read enough."""
@@ -62,6 +63,7 @@ def test_a_pipe_that_nobody_reads_is_no_fault(home: Command):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_a_closed_output_is_no_fault_and_a_full_one_is_one_line(home: Command, form: tuple[str, ...]):
     """Nobody reads the one, and the other's reader must learn of it."""
@@ -77,6 +79,7 @@ def test_a_closed_output_is_no_fault_and_a_full_one_is_one_line(home: Command, f
 PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surroundings", [PLAIN, {"PYTHONIOENCODING": "latin-1"}], ids=["C", "latin-1"])
 def test_another_encoding_costs_no_name_and_no_result(home: Command, surroundings: dict[str, str]):
     """JSON stays JSON, and text says what cannot be shown by its number."""

@@ -37,6 +37,7 @@ def test_queries_without_vectors_are_said_to_be_the_trouble():
         close_dense()
 
 
+@pytest.mark.slow
 def test_who_serves_is_said_and_when_that_changes(ingest: Command, notes: Path):
     """A switch of models ends in silence otherwise."""
     (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
@@ -53,6 +54,7 @@ def test_who_serves_is_said_and_when_that_changes(ingest: Command, notes: Path):
     assert f"Served: dense by {before['dense']['model']}, lexical by set " in ingest("status").stdout
 
 
+@pytest.mark.slow
 def test_a_retry_says_who_serves_from_now_on(ingest: Command, notes: Path):
     """It embeds, and so it may complete a switch, as every other command that does."""
     (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
@@ -71,6 +73,7 @@ def test_a_retry_says_who_serves_from_now_on(ingest: Command, notes: Path):
     assert told["took_over"]["lexical"] == f"lexical: {old} serves from now on (was {new})."
 
 
+@pytest.mark.slow
 def test_two_sets_of_one_model_are_told_apart(ingest: Command, notes: Path):
     """Shorter vectors are another set, and the model has the same name."""
     (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')

@@ -11,6 +11,9 @@ from ingest_assets.model.embedding import DenseOptions, SparseOptions
 from ingest_tests.embedders.tiny_models import make_model
 from ingest_tests.embedders.tiny_splade import write_model
 
+# An export to ONNX takes several seconds.
+_EACH = ["local", pytest.param("onnx", marks=pytest.mark.slow), "sentence-transformers"]
+
 
 def _without(folder: str | Path, part: str) -> str:
     """The same folder, its weights without those that have this in their name."""
@@ -22,7 +25,7 @@ def _without(folder: str | Path, part: str) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("provider", ["local", "onnx", "sentence-transformers"])
+@pytest.mark.parametrize("provider", _EACH)
 def test_a_model_that_lacks_a_layer_is_refused_in_one_line(tmp_path: Path, provider: str) -> None:
     """Its vectors would be others in every process, under one name."""
     model = _without(make_model(tmp_path / "model"), "layer.1.")
@@ -38,7 +41,7 @@ def test_a_model_that_lacks_a_layer_is_refused_in_one_line(tmp_path: Path, provi
     close_dense()
 
 
-@pytest.mark.parametrize("provider", ["local", "onnx", "sentence-transformers"])
+@pytest.mark.parametrize("provider", _EACH)
 def test_a_model_without_a_pooler_is_whole(tmp_path: Path, provider: str) -> None:
     """Many are stored so: vectors are pooled from tokens."""
     model = _without(make_model(tmp_path / "model"), "pooler")

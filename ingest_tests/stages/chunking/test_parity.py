@@ -115,7 +115,7 @@ def samples() -> dict[str, str]:
     return {name: row["document"][0].as_py() for name, row in rows.items()}
 
 
-@pytest.mark.parametrize("max_tokens", [32, 254])
+@pytest.mark.parametrize("max_tokens", [pytest.param(32, marks=pytest.mark.slow), 254])
 def test_real_documents_are_cut_alike(samples: dict[str, str], max_tokens: int) -> None:
     """From what the doctags stage stored, read our quick way and Docling's."""
     options = ChunkOptions(max_tokens=max_tokens)
