@@ -44,7 +44,7 @@ class KeptFiles:
     def _let_go(self, url: str) -> None:
         kept = self._kept.pop(url, None)
         if kept is not None:
-            kept.engine.dispose()
+            kept.close()
 
     def _leave_to_parent(self) -> None:
         """Connections of SQLite do not survive a fork: a child opens its own and touches no other."""
@@ -77,6 +77,13 @@ class _KeptFile:
         if self._place is None:
             self._place = place
         return place == self._place
+
+    def close(self) -> None:
+        """In a thread of its own: a Ctrl-C while SQLite merges its log would be SQLAlchemy's, which prints it
+        and goes on; here it is that of whoever waits."""
+        closing = threading.Thread(target=self.engine.dispose, name="ingest-close")
+        closing.start()
+        closing.join()
 
 
 def _place_of(path: Path) -> tuple[int, int] | None:
