@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from ingest_assets.defs.home import Home
@@ -14,14 +15,19 @@ Found = TypeVar("Found")
 
 
 def mended(home: Home, look: Callable[[], Found]) -> Found:
-    """What a look at the tables finds without those that are damaged: all that they hold is derived."""
+    """What a look at the tables finds without those that are damaged: all that they hold is derived.
+
+    One that could not be put aside may have been replaced by a whole one meanwhile: it gets a second look.
+    """
+    looked_again: set[Path] = set()
     while True:
         try:
             return look()
         except TableDamaged as damaged:
             kept = put_aside(home.layout, damaged.path)
-            if kept is None and damaged.path.exists():
+            if kept is None and damaged.path in looked_again:
                 raise
+            looked_again.add(damaged.path)
             if kept is not None:
                 _log.warning("%s was damaged and is put aside as %s; it is made anew.", damaged.path, kept)
 

@@ -45,12 +45,18 @@ def key_fault(variable: str, environ: Mapping[str, str]) -> str:
 
 
 def retry_after_s(given: str, now_epoch_s: float) -> float | None:
-    """How long a `Retry-After` asks to wait, in seconds or until a date; at most a day, never negative."""
+    """How long a `Retry-After` asks to wait, in seconds or until a date; at most a day.
+
+    None where it asks for nothing: taken at its word, a 0 or a date that is past would spend all attempts
+    within a moment.
+    """
     given = given.strip()
     if re.fullmatch(r"\d+", given, re.ASCII):
-        return min(float(given[:9]), MAX_RETRY_AFTER_S)
-    moment = epoch_s(given)
-    return None if moment is None else min(max(0.0, moment - now_epoch_s), MAX_RETRY_AFTER_S)
+        seconds = float(given[:9])
+    else:
+        moment = epoch_s(given)
+        seconds = 0.0 if moment is None else moment - now_epoch_s
+    return min(seconds, MAX_RETRY_AFTER_S) if seconds > 0 else None
 
 
 def epoch_s(text: str) -> float | None:

@@ -9,10 +9,11 @@ from ingest_assets.model.chunking import settled
 from ingest_assets.stages.chunking.cutting import Cutter
 from ingest_assets.stages.chunks import ChunksStage
 from ingest_assets.stages.quick_document import document_from
+from ingest_tests.bench.documents import files_below
 from ingest_tests.bench.figures import Size
 from ingest_tests.bench.reading import converted
 
-SUFFIXES = (".docx", ".html", ".md")
+KINDS = ("docx", "html", "md")
 _ABSTRACTS = Path("retrieval") / "cranfield" / "cran.all.1400"
 
 
@@ -24,7 +25,7 @@ def chunk_texts(size: Size, number: int) -> list[str]:
     stage = ChunksStage()
     cutter = Cutter(load_tokenizer(stage.tokenizer), settled(stage.options, stage.cut.max_tokens))
     root = size.corpus or Path(samples.__file__).parent
-    rows = converted(sorted(path for path in root.rglob("*") if path.suffix in SUFFIXES))
+    rows = converted(files_below(root, KINDS, size))
     documents = [document_from(row["document"][0].as_py()) for row in rows]
     texts = [piece.contextualized for document in documents for piece in cutter.pieces(document)[0]]
     return texts[:: -(-len(texts) // number)]

@@ -12,9 +12,9 @@ _EACH = {"html": 25, "md": 25, "docx": 10, "pdf": 3}
 
 
 def documents_of(kinds: Sequence[str], size: Size, folder: Path) -> list[Path]:
-    """Files of these kinds: all below the corpus, else made in `folder`."""
+    """Files of these kinds: those below the corpus, else made in `folder`."""
     if size.corpus is not None:
-        return sorted(path for path in size.corpus.rglob("*") if path.suffix.lstrip(".") in kinds)
+        return files_below(size.corpus, kinds, size)
     made = []
     for kind in kinds:
         for number in range(size.of(_EACH[kind])):
@@ -22,6 +22,11 @@ def documents_of(kinds: Sequence[str], size: Size, folder: Path) -> list[Path]:
                 made.append(folder / f"article-{number}-{length}.{kind}")
                 _MAKERS[kind](made[-1], 7 * number + length, length)
     return made
+
+
+def files_below(root: Path, kinds: Sequence[str], size: Size) -> list[Path]:
+    """As many of each kind as the size wants, so that less of a corpus is still of all its kinds."""
+    return sorted(path for kind in kinds for path in size.some(sorted(root.rglob(f"*.{kind}"))))
 
 
 def long_document(folder: Path, pages: int) -> Path:

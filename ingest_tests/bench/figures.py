@@ -1,12 +1,13 @@
 """What a benchmark is given and what it says: numbers, their units, and what is wanted of them."""
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 Relation = Literal["<", "<=", "=", ">="]
+Given = TypeVar("Given")
 
 _HOLDS: Mapping[Relation, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -26,6 +27,11 @@ class Size:
     def of(self, count: int) -> int:
         """So many items at scale 1, and at least one."""
         return max(1, round(count * self.scale))
+
+    def some(self, given: Sequence[Given]) -> list[Given]:
+        """All of them at scale 1, fewer below it, from all over the sequence."""
+        count = min(self.of(len(given)), len(given))
+        return [given[len(given) * at // count] for at in range(count)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import pytest
 
 from ingest_tests.bench.__main__ import exit_code, main, table_line
 from ingest_tests.bench.comparing import MOST_ROUNDS, ROUNDS, Comparison, compared
+from ingest_tests.bench.documents import files_below
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.memory_plot import as_svg, memory_figures, sparkline
 from ingest_tests.bench.registry import NAMES, quick_scale
@@ -119,6 +120,18 @@ def test_an_unknown_name_is_wrong_usage(capsys):
 def test_a_tiny_size_still_has_an_item():
     """A scale is a share, and a share of nothing measures nothing."""
     assert [Size(scale).of(200) for scale in (1, 0.1, 0.0001)] == [200, 20, 1]
+
+
+def test_less_of_a_corpus_is_of_all_its_kinds(tmp_path):
+    """A quick run on one's own documents must be quick as well, and still say something of each kind."""
+    for kind, count in {"md": 40, "html": 10, "pdf": 1}.items():
+        for number in range(count):
+            (tmp_path / f"{number:02}.{kind}").touch()
+
+    found = [files_below(tmp_path, ("md", "html", "pdf"), Size(scale)) for scale in (1, 0.1, 5)]
+
+    assert [len(files) for files in found] == [51, 6, 51]
+    assert [path.name for path in found[1]] == ["00.html", "00.md", "00.pdf", "10.md", "20.md", "30.md"]
 
 
 def test_a_figure_that_needs_the_full_size_is_information_at_a_smaller_one():

@@ -10,15 +10,9 @@ import pytest
 from ingest_assets.embedders.bm25 import LexicalIndex
 from ingest_assets.model.errors import TableDamaged
 from ingest_tests.conftest import Command, write_notes
+from ingest_tests.rows import zero_the_rows
 
 STAGES = ["documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical"]
-
-
-def zero_the_rows(path: Path) -> None:
-    """The footer stays whole."""
-    content = path.read_bytes()
-    rows = len(content) - int.from_bytes(content[-8:-4], "little") - 8
-    path.write_bytes(content[:4] + bytes(rows - 4) + content[rows:])
 
 
 def cut_off(path: Path) -> None:

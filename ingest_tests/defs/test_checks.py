@@ -16,11 +16,12 @@ from ingest_assets.defs.checks.predicates import (
 )
 from ingest_assets.defs.home import Home
 from ingest_assets.defs.partitions import batches
+from ingest_assets.model.errors import TableDamaged
 from ingest_assets.model.items import WorkItem
 from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, dense_spec
 from ingest_assets.storage.tables import Table
 from ingest_tests.defs.conftest import BATCHES, chunk_rows, put, vector_rows
-from ingest_tests.rows import blank_rows
+from ingest_tests.rows import blank_rows, zero_the_rows
 
 BATCH = BATCHES[0]
 
@@ -171,3 +172,30 @@ def test_a_check_can_be_run_alone(home: Home, instance: dg.DagsterInstance):
     (only,) = result.get_asset_check_evaluations()
     assert result.success
     assert (only.check_name, only.passed, only.severity) == (key.name, False, dg.AssetCheckSeverity.WARN)
+
+
+def test_nothing_is_true_of_rows_that_cannot_be_read(home: Home, instance: dg.DagsterInstance):
+    """The check that has to read them fails and names the file; those that need the footer alone go on."""
+    for above in (DOCTAGS, ADMISSION):
+        put(home, above, BATCH, {})
+    put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a"])})
+    instance.add_dynamic_partitions(batches.name, [BATCH])
+    path = home.layout.table("chunks", BATCH)
+    zero_the_rows(path)
+
+    result = _checked(instance, dg.AssetSelection.checks_for_assets("chunks"))
+
+    found = {check.check_name: check for check in result.get_asset_check_evaluations()}
+    assert len(found) == 3
+    assert {name for name, check in found.items() if not check.passed} == {"ids_are_unique"}
+    assert f"{path} is damaged" in str(found["ids_are_unique"].metadata["first"].value)
+
+
+def test_vectors_that_cannot_be_read_are_told_of_by_their_file(home: Home):
+    """Whether it is the rows or the schema that is lost."""
+    put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": [1.0, 0.0]})})
+    path = home.layout.table("embeddings/dense", BATCH)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+    with pytest.raises(TableDamaged, match="is damaged"):
+        faulty_vectors(_table(home, "embeddings/dense"), 2)

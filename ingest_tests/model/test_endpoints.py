@@ -11,10 +11,11 @@ NOW = 1714560000.0  # Wed, 01 May 2024 10:40:00 GMT
     ("given", "seconds"),
     [
         ("7", 7),
-        (" 0 ", 0),
+        (" 60 ", 60),
+        ("0", None),
         ("99999999999999999999", MAX_RETRY_AFTER_S),
         ("Wed, 01 May 2024 10:41:00 GMT", 60),
-        ("Wed, 01 May 2024 10:00:00 GMT", 0),
+        ("Wed, 01 May 2024 10:00:00 GMT", None),
         ("Wed, 01 May 2099 10:00:00 GMT", MAX_RETRY_AFTER_S),
         *[
             (text, None)
@@ -23,7 +24,7 @@ NOW = 1714560000.0  # Wed, 01 May 2024 10:40:00 GMT
     ],
 )
 def test_a_server_asks_for_a_pause_in_seconds_or_with_a_date(given: str, seconds: float | None):
-    """Never negative, never more than a day; nonsense is silence."""
+    """Never more than a day; no pause at all, like nonsense, is silence: the usual pause is taken."""
     assert retry_after_s(given, NOW) == seconds
 
 

@@ -278,13 +278,15 @@ def test_a_worker_without_the_key_says_so(read: Read, monkeypatch: pytest.Monkey
     assert server.asked == []
 
 
-def test_the_errors_travel_between_processes(read: Read):
+def test_the_errors_travel_between_processes(read: Read, monkeypatch: pytest.MonkeyPatch):
     """With their words and their facts."""
-    error, _ = _failure(read, lambda number, asked: refused(503, Retry_After="0"))
+    monkeypatch.setattr(asking, "MAX_PAUSE_SECONDS", 0.01)
+
+    error, _ = _failure(read, lambda number, asked: refused(503, Retry_After="7"))
 
     travelled = pickle.loads(pickle.dumps(error))
 
-    assert (type(travelled), str(travelled), travelled.detail) == (VlmBusy, str(error), {"retry_after": 0.0})
+    assert (type(travelled), str(travelled), travelled.detail) == (VlmBusy, str(error), {"retry_after": 7.0})
 
 
 def test_other_formats_are_read_without_asking_anybody(read: Read):

@@ -82,7 +82,8 @@ def faulty_vectors(table: Table, dim: int, *, is_unit: bool = True) -> VectorFau
     """Vectors of another dimension, with a NaN or infinity, or not of unit length where they should be."""
     wrong, not_finite, not_unit = None, [], []
     for path in table.paths:
-        kind = pq.read_schema(path).field("vector").type
+        with naming_damage(path):
+            kind = pq.read_schema(path).field("vector").type
         if not pa.types.is_fixed_size_list(kind) or kind.list_size != dim:
             wrong = f"{path.name} has {kind}, expected {dim} dimensions"
             continue
