@@ -4,6 +4,7 @@ httpx limits every single wait, so that a server which sends a byte now and then
 """
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +12,8 @@ from typing import Any
 from weakref import WeakSet
 
 import httpx
+
+from ingest_assets.embedders.endpoint_errors import CertificatesUnreadable
 
 _OPENED = ("connect_tcp.complete", "start_tls.complete")
 
@@ -20,8 +23,7 @@ class Lines:
 
     def __init__(self, **options: Any) -> None:
         # Loading the certificates takes longer than many a request: all lines share them.
-        certificates = httpx.create_ssl_context(trust_env=bool(options.get("trust_env")))
-        self._options = {"verify": certificates, **options}
+        self._options = {"verify": _trusted_certificates(), **options}
         self._lock = threading.Lock()
         self._free: list[_Line] = []
         self._all: WeakSet[_Line] = WeakSet()
@@ -67,6 +69,17 @@ class Lines:
     def _give_back(self, line: "_Line") -> None:
         with self._lock:
             self._free.append(line)
+
+
+def _trusted_certificates() -> ssl.SSLContext:
+    """certifi's authorities, or those of SSL_CERT_FILE or SSL_CERT_DIR, whether or not proxies are used."""
+    try:
+        return httpx.create_ssl_context(trust_env=True)
+    except OSError as error:
+        raise CertificatesUnreadable(
+            f"On this worker the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read "
+            f"({type(error).__name__}); set it to a PEM file that is there, or unset it."
+        ) from None
 
 
 class _Line:

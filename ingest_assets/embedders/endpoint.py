@@ -1,6 +1,7 @@
 """One question to an endpoint, with as many attempts as it takes. Faults are told by status, not by words."""
 
 import json
+import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +15,10 @@ from ingest_assets.embedders.answers import Answer, WrongLength, read_answer
 from ingest_assets.embedders.connections import Lines
 from ingest_assets.embedders.endpoint_errors import (
     MAYBE_ONE_TEXT,
+    REFUSALS,
     EndpointAnswerUnusable,
     EndpointBrokeOff,
     EndpointBusy,
-    EndpointDenied,
-    EndpointRefused,
     EndpointThrottled,
     EndpointTimeout,
     EndpointUnreachable,
@@ -32,7 +32,7 @@ from ingest_assets.model.errors import ItemError
 
 HARMLESS = "text"
 PASSING = (EndpointBusy, EndpointTimeout, EndpointUnreachable, EndpointAnswerUnusable)
-_FINAL = (EndpointDenied, EndpointRefused, WrongDimension)
+_FINAL = (*REFUSALS, WrongDimension)
 _BROKEN_OFF = (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
 _NONSENSE_ATTEMPTS = 3
 _REFUSAL_BYTES = 64 * 1024
@@ -52,9 +52,9 @@ class Tally:
 class Endpoint:
     """Asks one address, from several threads at once; redirects are not followed, for the key goes along.
 
-    A fault that would meet every text (a wrong key, model or dimension) stands for a while: whoever asks
-    meanwhile is refused without a request. While the endpoint is down, each request has one attempt; a fault
-    that may be one text's says nothing of the endpoint, unless it meets a harmless text.
+    A fault that meets a harmless text and would meet every other (a wrong key, model or dimension) stands for
+    a while: whoever asks meanwhile is refused without a request. While the endpoint is down, each request has
+    one attempt; a fault that may be one text's says nothing of the endpoint, unless it meets a harmless text.
 
     A pause that the endpoint asks for is waited out by all, also after a request was given up, and status 429
     does not mean that it is down. When nothing was answered for too long, nobody waits for a pause any more.
@@ -97,7 +97,8 @@ class Endpoint:
                 self._waiting.pause(seconds)
                 tally.retries += 1
             except _FINAL as error:
-                self.pronounce(error)
+                if list(texts) == [HARMLESS]:
+                    self.pronounce(error)
                 raise
         self._is_down, self._silent_since = False, None
         self.has_given_vectors |= any(not isinstance(vector, str) for vector in answer.vectors)
@@ -240,9 +241,21 @@ def _lost(error: Exception, address: str) -> EndpointUnreachable:
             f"The endpoint {address} broke off before its answer was whole ({words}); see the server's log, "
             "or run again later."
         )
+    if _is_of_a_certificate(error):
+        return EndpointUnreachable(
+            f"The endpoint {address} shows no certificate that this worker trusts ({words}); set "
+            "SSL_CERT_FILE to its authority's PEM file where workers run, or check "
+            "embeddings.dense.remote.url."
+        )
     return EndpointUnreachable(
         f"The endpoint {address} cannot be reached ({words}); start it, or check embeddings.dense.remote.url."
     )
+
+
+def _is_of_a_certificate(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _require_right_length(answer: Answer, address: str, dim: int) -> None:

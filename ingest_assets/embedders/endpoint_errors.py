@@ -11,6 +11,13 @@ class EndpointKeyMissing(AnyText):
     code = "E_ENDPOINT_KEY"
 
 
+class CertificatesUnreadable(AnyText):
+    """This worker's environment names certificates that cannot be read."""
+
+    category = "config"
+    code = "E_ENDPOINT_CERTIFICATES"
+
+
 class EndpointDenied(AnyText):
     """The endpoint does not know the key, does not let it in, or has no credit left for it."""
 
@@ -112,4 +119,5 @@ class BatchRefused(ItemError):
     code = "E_TEXT_REFUSED"
 
 
+REFUSALS = (EndpointDenied, EndpointRefused)  # a gateway may answer so to one text that it dislikes
 MAYBE_ONE_TEXT = (EndpointFailed, EndpointTimeout, EndpointBrokeOff, EndpointAnswerUnusable)

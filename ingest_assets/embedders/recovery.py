@@ -1,5 +1,6 @@
 """A batch of texts, of which the endpoint may dislike some: the others get their vectors."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from ingest_assets.embedders.batching import Counted
 from ingest_assets.embedders.endpoint import HARMLESS, PASSING, Endpoint, Tally
 from ingest_assets.embedders.endpoint_errors import (
     MAYBE_ONE_TEXT,
+    REFUSALS,
     BatchRefused,
     EndpointRefused,
     TextRefused,
@@ -49,8 +51,9 @@ class Recovery:
     once more. Before the first vector ever, a refusal or a wrong length is tried on a harmless text: if that
     has no better luck, the settings are wrong and not the texts.
 
-    Where the endpoint keeps failing at a batch and answers a harmless text, one of the texts is at fault and
-    looked for. As the endpoint is up, a piece has one attempt; a search in which all hangs comes to an end.
+    Where the endpoint keeps failing at a batch, or refuses it as if the settings were wrong, and answers a
+    harmless text, one of the texts is at fault and looked for. As the endpoint is up, a piece has one
+    attempt; a search in which all hangs comes to an end.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Recovery:
         count: Callable[[Sequence[str]], list[int]],
     ) -> None:
         self._endpoint = Endpoint(options, key, pace)
+        self._probing = threading.Lock()
         self._now = pace.monotonic
         self._timeout_seconds = options.remote.timeout_seconds
         self._address = shown_address(options.remote.url)
@@ -87,7 +91,7 @@ class Recovery:
             answer = self._endpoint.ask(texts, tokens, batch.tally, is_brief=search is not None)
         except BatchRefused as error:
             return self._divided(texts, batch, error)
-        except MAYBE_ONE_TEXT as error:
+        except (*REFUSALS, *MAYBE_ONE_TEXT) as error:
             if search is None:
                 return self._searched(texts, batch, error)
             return self._narrowed(texts, batch, search, error)
@@ -135,7 +139,8 @@ class Recovery:
         self, texts: Sequence[str], batch: _Batch, search: _Search, error: ItemError
     ) -> list[Outcome]:
         """The fault met a piece, though the endpoint is up, or was: smaller pieces tell whose it is."""
-        is_late = self._now() >= search.ends_at
+        is_refused = isinstance(error, REFUSALS)
+        is_late = self._now() >= search.ends_at and not is_refused  # a refusal takes no time
         if len(texts) > 1 and not is_late:
             # A piece that fails just once teaches no size.
             is_whole = len(texts) == search.texts
@@ -143,16 +148,37 @@ class Recovery:
         batch.fault = error if is_late else self._fault_beside(error, batch)
         if batch.fault is not None:
             return _for_each(texts, batch.fault)
+        if is_refused:
+            return [
+                TextRefused(
+                    f"{error} Yet it refuses this text alone: a harmless one is answered, so the settings "
+                    "are right, and a gateway's rule may be the reason."
+                )
+            ]
         return [TextUnanswered(f"{error} It fails at this text alone: a harmless one is answered.")]
 
     def _fault_beside(self, error: ItemError, batch: _Batch) -> ItemError | None:
         """The fault as the endpoint's own, unless it gives a vector for a harmless text."""
+        if isinstance(error, REFUSALS):
+            return self._fault_beside_refusal(error, batch)
         try:
             answer = self._endpoint.ask([HARMLESS], 1, batch.tally, is_brief=True)
         except (BatchRefused, *PASSING):
             return error
         except ItemError as fault:
             return fault
+        return error if isinstance(answer.vectors[0], str) else None
+
+    def _fault_beside_refusal(self, error: ItemError, batch: _Batch) -> ItemError | None:
+        """The refusal of a harmless text, which stands for all; what else befalls that is no verdict."""
+        with self._probing:  # where all requests meet a wrong key at once, one finds it out for the others
+            try:
+                answer = self._endpoint.ask([HARMLESS], 1, batch.tally, is_brief=True)
+            except BatchRefused:
+                self._endpoint.pronounce(error)
+                return error
+            except ItemError as fault:
+                return fault
         return error if isinstance(answer.vectors[0], str) else None
 
     def _teaching_halves(self, texts: Sequence[str], batch: _Batch) -> list[Outcome]:

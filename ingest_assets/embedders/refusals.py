@@ -25,7 +25,7 @@ _OF_THESE_TEXTS = (
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
 _NEVER = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
-_OVERLOADED = (HTTPStatus.SERVICE_UNAVAILABLE, 529)  # no text's doing
+_OVERLOADED = (HTTPStatus.SERVICE_UNAVAILABLE, 529)  # no text's doing where a pause is asked for
 _MOVED = (
     HTTPStatus.MOVED_PERMANENTLY,
     HTTPStatus.FOUND,
@@ -56,14 +56,17 @@ def refusal(
         return EndpointDenied(f"{said}: there is no credit left for the key; see the account it belongs to.")
     quoted = quoted_words(content, key)
     if status not in _NEVER and (status == HTTPStatus.CONFLICT or is_busy(status)):
-        wait = retry_after_s(headers.get("retry-after", ""), now)
+        asked = headers.get("retry-after", "")
+        wait = retry_after_s(asked, now)
         what_to_do = _TOO_MANY if status == HTTPStatus.TOO_MANY_REQUESTS else _BROKEN
         detail = None if wait is None else {"retry_after_s": wait}
-        return _busy_kind(status)(f"{said}{quoted}; {what_to_do}.", detail=detail)
+        return _busy_kind(status, asks_for_a_pause=bool(asked))(
+            f"{said}{quoted}; {what_to_do}.", detail=detail
+        )
     if status in _OF_THESE_TEXTS:
         return BatchRefused(f"{said}{quoted}")
-    if status in _MOVED and headers.get("location"):
-        place = shown_address(urljoin(address, headers["location"]))[:_QUOTED_CHARS]
+    place = _new_place(address, headers.get("location", "")) if status in _MOVED else ""
+    if place:
         return EndpointRefused(
             f"{said}: it is at {place} now, and redirects are not followed; set embeddings.dense.remote.url "
             "to that if you trust it with the texts and the key."
@@ -71,11 +74,20 @@ def refusal(
     return EndpointRefused(f"{said}{quoted}; check embeddings.dense.remote.url and embeddings.dense.model.")
 
 
-def _busy_kind(status: int) -> type[EndpointBusy]:
+def _busy_kind(status: int, *, asks_for_a_pause: bool) -> type[EndpointBusy]:
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return EndpointThrottled
-    is_broken = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in _OVERLOADED
+    is_overloaded = status in _OVERLOADED and asks_for_a_pause
+    is_broken = status >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_overloaded
     return EndpointFailed if is_broken else EndpointBusy
+
+
+def _new_place(address: str, location: str) -> str:
+    """Where a redirect leads, as it may be shown; empty when it does not say, or says what is no address."""
+    try:
+        return shown_address(urljoin(address, location))[:_QUOTED_CHARS] if location else ""
+    except ValueError:
+        return ""
 
 
 def parsed_object(body: bytes) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Sparse vectors from masked-language models of the SPLADE kind: weights of vocabulary entries.
 
-The weight of an entry is the greatest log(1 + relu(logit)) over all positions of the text.
+The weight of an entry is the greatest log(1 + relu(logit)) over all positions of the text, unless the model's
+own files say otherwise.
 """
 
 import threading
@@ -15,11 +16,14 @@ from ingest_assets.embedders.model_files import number_in, positions_of, read_ob
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
 from ingest_assets.embedders.openings import Openings
 from ingest_assets.embedders.own_code import require_no_code
+from ingest_assets.embedders.splade import SpladePooling, read_splade
 from ingest_assets.embedders.tokens import require_known
 from ingest_assets.model.embedding import SparseOptions
 from ingest_assets.model.errors import ConfigError
 
 _SETTING = "embeddings.sparse.model"
+# Logits of one forward pass, of which there is one for each token and entry: 512 MiB.
+_MAX_LOGITS = 2**27
 
 SparseVector = tuple[np.ndarray, np.ndarray]
 
@@ -33,6 +37,7 @@ class SparseModel:
     dim: int
     max_tokens: int
     content_hash: str
+    pooling: SpladePooling
 
     @property
     def model_id(self) -> str:
@@ -42,8 +47,9 @@ class SparseModel:
 @while_unchanged(_SETTING)
 def sparse_model(name: str) -> SparseModel:
     """The model of that folder or hub name; told without opening it."""
-    path = find_folder(name, _SETTING)
-    require_no_code(path, _SETTING)
+    folder = find_folder(name, _SETTING)
+    require_no_code(folder, _SETTING)
+    path, pooling = read_splade(folder, _SETTING)
     config = read_object(path / "config.json", _SETTING)
     kinds = config.get("architectures") or []
     if not any(str(kind).endswith("ForMaskedLM") for kind in kinds):
@@ -56,11 +62,12 @@ def sparse_model(name: str) -> SparseModel:
     if not any(path.glob("*.safetensors")) and not any(path.glob("pytorch_model*.bin")):
         raise ConfigError(f"{_SETTING}: {path} has no weights (*.safetensors); give a complete model folder.")
     return SparseModel(
-        name=name_of(path),
+        name=name_of(folder),
         path=str(path),
         dim=number_in(config, ("vocab_size",), path, _SETTING),
         max_tokens=positions_of(config, path, _SETTING),
-        content_hash=content_hash_of(path, _SETTING),
+        content_hash=content_hash_of(folder, _SETTING),
+        pooling=pooling,
     )
 
 
@@ -86,6 +93,7 @@ class SparseEmbedder:
         loaded = load_whole(AutoModelForMaskedLM, self.model.path, _SETTING)
         self._network = loaded.float().eval().to(self._device)
         self._max_tokens = min(options.max_tokens or self.model.max_tokens, self.model.max_tokens)
+        self._batch_tokens = within_memory(options.batch_tokens, self.model.dim)
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> list[SparseVector]:
@@ -99,7 +107,7 @@ class SparseEmbedder:
         with self._lock:
             tokens = self._tokenizer(list(texts), truncation=True, max_length=self._max_tokens)["input_ids"]
             require_known(tokens, self.model.dim)
-            for chosen in _batches([len(each) for each in tokens], self._options.batch_tokens):
+            for chosen in _batches([len(each) for each in tokens], self._batch_tokens):
                 weights = self._weights([tokens[at] for at in chosen])
                 for at, row in zip(chosen, weights, strict=True):
                     found[at] = heaviest(row, self._options.top_k, self._options.min_weight)
@@ -111,8 +119,8 @@ class SparseEmbedder:
             padded = self._tokenizer.pad({"input_ids": tokens}, return_tensors="pt").to(self._device)
             logits = self._network(**padded).logits
             is_padding = padded["attention_mask"].unsqueeze(-1) == 0
-            weights = torch.log1p(torch.relu(logits)).masked_fill(is_padding, 0)
-            found: np.ndarray = weights.amax(dim=1).float().cpu().numpy()  # a NaN stays one, to be seen
+            weights = self.model.pooling.weights(logits, is_padding)
+            found: np.ndarray = weights.float().cpu().numpy()  # a NaN stays one, to be seen
         return found
 
 
@@ -131,6 +139,12 @@ def heaviest(weights: np.ndarray, top_k: int, min_weight: float) -> SparseVector
 
 
 _EMPTY: SparseVector = (np.empty(0, np.uint32), np.empty(0, np.float32))
+
+
+def within_memory(batch_tokens: int, entries: int) -> int:
+    """As many tokens of a batch as leave its logits within bounds. A text of more is a batch by itself, and
+    takes what it takes."""
+    return min(batch_tokens, max(1, _MAX_LOGITS // entries))
 
 
 def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:

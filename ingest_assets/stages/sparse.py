@@ -29,7 +29,7 @@ class SparseStage:
     """
 
     name: ClassVar[str] = "sparse"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     spec: ClassVar[TableSpec] = SPARSE
     preload: ClassVar[tuple[str, ...]] = PRELOAD
 

@@ -82,6 +82,7 @@ def test_a_passing_fault_costs_a_retry(reply: Reply):
             EndpointAnswerUnusable,
             "status 200 and no vectors: No model loaded; check embeddings.dense.model",
         ),
+        (refused(503, Retry_After="0"), EndpointBusy, "status 503"),
         (refused(500), EndpointBusy, "status 500"),
         (Reply(b"", 0), EndpointUnreachable, "broke off before its answer was whole"),
         (Reply(b""), EndpointAnswerUnusable, "answered with nothing"),
@@ -100,25 +101,33 @@ def test_a_fault_that_stays_ends_after_the_attempts_allowed(reply: Reply, kind: 
         assert server.url in str(caught.value)
         assert "\n" not in str(caught.value)
         assert "index" not in caught.value.detail, "no text is to blame"
-        assert server.inputs[3:] == ([] if reply.status in (429, 503) else [["text"]])
+        no_texts_doing = reply.status == 429 or "Retry-After" in reply.headers
+        assert server.inputs[3:] == ([] if no_texts_doing else [["text"]])
 
 
-def test_a_dead_endpoint_is_asked_once_by_each_who_comes_and_recovers_by_itself():
-    """Patience with every document would take all night."""
+@pytest.mark.parametrize(
+    ("reply", "harmless"),
+    [(refused(503, Retry_After="0"), 0), (refused(503), 1), (refused(529), 1)],
+    ids=["503 with a pause", "503", "529"],
+)
+def test_a_dead_endpoint_is_asked_once_by_each_who_comes_and_recovers_by_itself(reply: Reply, harmless: int):
+    """Patience with every document would take all night. Where no pause is asked for, texts are suspects."""
     state = {"is_dead": True}
-    script: VectorScript = lambda n, texts: refused(503) if state["is_dead"] else None  # noqa: E731
+    script: VectorScript = lambda n, texts: reply if state["is_dead"] else None  # noqa: E731
     with serving(script) as server, embedder_of(server, retries=4) as embedder:
         for _ in range(3):
-            with pytest.raises(EndpointBusy):
+            with pytest.raises(EndpointBusy) as caught:
                 embedder.embed(["a"])
-        assert len(server.asked) == 5 + 1 + 1
+            assert (caught.value.code, caught.value.retryable) == ("E_ENDPOINT_BUSY", True)
+        asked = 5 + 1 + 1 + 3 * harmless
+        assert len(server.asked) == asked
 
         state["is_dead"] = False
         embedder.embed(["a"])
         state["is_dead"] = True
         with pytest.raises(EndpointBusy):
             embedder.embed(["a"])
-        assert len(server.asked) == 7 + 1 + 5
+        assert len(server.asked) == asked + 1 + 5 + harmless
 
 
 def test_a_server_that_hangs_is_a_time_out():
@@ -159,6 +168,11 @@ def test_nobody_there_is_unreachable():
             EndpointRefused,
             "it is at http://127.0.0.1:[0-9]+/v2/embed",
         ),
+        (
+            refused(302, Location="http://[bad"),
+            EndpointRefused,
+            "status 302.*; check embeddings.dense.remote.url and",
+        ),
         (refused(501), EndpointRefused, "status 501"),
         (refused(400), EndpointRefused, "also for a harmless text"),
         (
@@ -169,14 +183,17 @@ def test_nobody_there_is_unreachable():
     ],
     ids=lambda value: str(getattr(value, "status", "")),
 )
-def test_what_no_text_would_mend_is_asked_for_once(reply: Reply, kind: type[ItemError], words: str):
+def test_what_no_text_would_mend_is_asked_for_once_more_with_a_harmless_one(
+    reply: Reply, kind: type[ItemError], words: str
+):
     """No storm: whoever waits or comes soon is told the same without a request."""
     with serving(lambda n, texts: reply) as server, embedder_of(server) as embedder:
         for _ in range(5):
             with pytest.raises(kind, match=words) as caught:
                 embedder.embed(TEXTS)
             assert not caught.value.retryable
-        assert len(server.asked) == (2 if reply.status == 400 else 1)
+        assert [len(texts) for texts in server.inputs] == [len(TEXTS), 1]
+        assert server.inputs[1] == ["text"]
 
 
 def test_a_dim_that_the_model_does_not_give_is_told_once_with_both_numbers():
@@ -202,7 +219,7 @@ def test_a_first_vector_of_a_wrong_length_is_its_texts_trouble():
 def test_a_verdict_does_not_stand_for_ever():
     """The key may be let in meanwhile."""
     pace = replace(QUICK, verdict_seconds=0.0)
-    with serving(first(1, refused(401))) as server, embedder_of(server, pace) as embedder:
+    with serving(first(2, refused(401))) as server, embedder_of(server, pace) as embedder:
         with pytest.raises(EndpointDenied):
             embedder.embed(TEXTS)
 

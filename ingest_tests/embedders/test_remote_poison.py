@@ -47,6 +47,8 @@ def _failures(server: VectorServer, texts: list[str], **remote: Any) -> dict[str
     [
         refused(500),
         refused(502),
+        refused(503),
+        refused(529),
         refused(504, Retry_After="0"),
         Reply(b"", 0),
         Reply(b""),

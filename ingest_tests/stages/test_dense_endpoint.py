@@ -114,12 +114,13 @@ def _spoiling(text: str, embedding: Any) -> VectorScript:
     ("script", "kind"),
     [
         (lambda n, texts: refused(400) if "bad" in texts else None, TextRefused),
+        (lambda n, texts: refused(403) if "bad" in texts else None, TextRefused),
         (lambda n, texts: refused(500) if "bad" in texts else None, TextUnanswered),
         (_spoiling("bad", [float("nan")] * 8), VectorUnusable),
         (_spoiling("bad", [1.0]), VectorUnusable),
         (_spoiling("bad", [0.0] * 8), ContractBroken),
     ],
-    ids=["refused", "failed at", "not finite", "too short", "zero"],
+    ids=["refused", "blocked", "failed at", "not finite", "too short", "zero"],
 )
 def test_a_chunk_without_a_vector_is_named(script: VectorScript, kind: type[ItemError], tmp_path: Path):
     """In words and for programs, however it was found out."""
@@ -163,7 +164,9 @@ def test_a_long_document_that_fails_near_its_end_has_not_paid_for_nothing(tmp_pa
     """The second attempt asks for what the first did not get."""
     texts = [f"text {n}" for n in range(700)]
     state = {"is_dead": True}
-    script: VectorScript = lambda n, asked: refused(503) if state["is_dead"] and "text 650" in asked else None  # noqa: E731
+    script: VectorScript = lambda n, asked: (  # noqa: E731
+        refused(503, Retry_After="0") if state["is_dead"] and "text 650" in asked else None
+    )
     with serving(script) as server:
         stage = _stage(server, tmp_path)
         with pytest.raises(EndpointBusy):
