@@ -4,8 +4,9 @@ from pathlib import Path
 
 from ingest_assets.embedders.exports import export_of
 from ingest_assets.embedders.facts import foreign_modules
+from ingest_assets.embedders.models import find_folder
 from ingest_assets.embedders.onnx import export_fault
-from ingest_assets.embedders.recipe import read_recipe, usage_of
+from ingest_assets.embedders.recipe import SETTING, has_transformer, read_recipe, usage_of
 from ingest_assets.model.embedding import DenseOptions
 
 
@@ -13,6 +14,8 @@ def choose_provider(options: DenseOptions) -> str:
     """ONNX on a CPU unless it proved inexact, else torch; sentence-transformers for what only it runs."""
     if options.remote.url:
         return "openai"
+    if not has_transformer(find_folder(options.model, SETTING)):
+        return "sentence-transformers"
     recipe = read_recipe(options.model)
     if foreign_modules(recipe, usage_of(recipe, options)):
         return "sentence-transformers"

@@ -8,6 +8,8 @@ from ingest_assets.embedders.recipe import Recipe, Usage
 from ingest_assets.model.embedding import DenseFacts
 from ingest_assets.model.errors import ConfigError
 
+# transformers loads them with their decoder, which needs a text of its own; that library takes the encoder.
+_ENCODERS_OF_TWO = {"t5", "mt5", "umt5", "longt5", "switch_transformers"}
 _CHANGES_NO_PASSAGE = {"query_prefix", "refuses_long"}
 
 
@@ -38,6 +40,8 @@ def facts_of(
 def foreign_modules(recipe: Recipe, usage: Usage) -> list[str]:
     """What the folder asks for and only sentence-transformers can do."""
     found = list(recipe.other_modules)
+    if recipe.model_type in _ENCODERS_OF_TWO:
+        found.append("a decoder to be left out")
     if not recipe.pools_prompt and (usage.query_prefix or usage.passage_prefix):
         found.append("pooling without the prompt")
     return found

@@ -15,7 +15,7 @@ from ingest_assets.embedders.tokens import Encoder
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Device, Kind
 from ingest_assets.model.identity import installed_versions
 
-BATCH_SIZE, BATCH_SIZE_ON_GPU = 8, 64
+BATCH_SIZE_ON_GPU = 64
 _USUAL_TOKENS = 256
 
 
@@ -40,8 +40,9 @@ class LocalKind:
 class TorchEmbedder:
     """Pooled token vectors, not yet scaled to unit length.
 
-    Torch promises no equal bits for other batches, so a document is embedded in batches of its own chunks
-    only, sorted by length: its vectors depend neither on its neighbours, nor on the order of work.
+    Torch promises no equal bits for other batches, and which texts of a document are in the cache already is
+    chance: on a CPU each text is a batch by itself, so that its vector depends on nothing else. A GPU would
+    stand idle so: it gets batches of one document, sorted by length; its vectors are equal within rounding.
     """
 
     def __init__(self, options: DenseOptions) -> None:
@@ -51,7 +52,7 @@ class TorchEmbedder:
         self._encoder = Encoder(tokenizer, recipe, self._usage)
         self._pad_id = recipe.pad_id
         is_on_cpu = self._model.device.type == "cpu"
-        self._batch_size = BATCH_SIZE if is_on_cpu else BATCH_SIZE_ON_GPU
+        self._batch_size = 1 if is_on_cpu else BATCH_SIZE_ON_GPU
         self._batch_tokens = options.batch_tokens or self._batch_size * _USUAL_TOKENS
         self._lock = threading.Lock()
         self.model_id = recipe.model_id

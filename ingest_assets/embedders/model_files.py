@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ _OFFSET_POSITIONS = {
 }
 _FIRST_POSITION = 2  # of most, and of MPNet whatever its padding is
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
+_NUMBER_BYTES = {"float16": 2, "bfloat16": 2, "torch.float16": 2, "torch.bfloat16": 2}
+_MAX_HEADER_BYTES = 100_000_000  # as the format has it
 # They count from token to token, and have no last position.
 _RELATIVE_POSITIONS = {"t5", "mt5", "umt5", "longt5", "switch_transformers", "xlnet"}
 
@@ -46,12 +49,46 @@ def read_json(path: Path, setting: str) -> Any:
         raise ConfigError(f"{setting}: {path} cannot be used ({error}).") from None
 
 
+def read_modules(folder: Path, setting: str) -> list[dict[str, Any]]:
+    """The modules that a folder of sentence-transformers lists; none where it is another kind of folder."""
+    file = folder / "modules.json"
+    if not file.is_file():
+        return []
+    modules = read_json(file, setting)
+    if not isinstance(modules, list) or not all(isinstance(m, dict) and "path" in m for m in modules):
+        raise ConfigError(f"{setting}: {file} is no list of modules; give a complete model folder.")
+    return modules
+
+
+def module_kind(module: Mapping[str, Any]) -> str:
+    """A module's class, wherever the library keeps it today."""
+    return str(module.get("type", "")).rpartition(".")[2]
+
+
 def number_in(config: Mapping[str, Any], keys: tuple[str, ...], path: Path, setting: str) -> int:
     """A count that a model must have, by the first of its names that is given."""
     value = next((config[key] for key in keys if config.get(key) is not None), None)
     if not isinstance(value, int) or value < 1:
         raise ConfigError(f"{setting}: {path} does not say {keys[0]!r}; give a complete model folder.")
     return value
+
+
+def float32_bytes(folder: Path, config: Mapping[str, Any]) -> int:
+    """How large the weights of a folder are in float32, in whatever form its files have them."""
+    files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
+    told = str(config.get("dtype") or config.get("torch_dtype"))
+    return sum(_numbers_in(file) or file.stat().st_size // _NUMBER_BYTES.get(told, 4) for file in files) * 4
+
+
+def _numbers_in(file: Path) -> int:
+    """How many numbers a safetensors file says that it holds; 0 when it does not say."""
+    try:
+        with file.open("rb") as opened:
+            size = int.from_bytes(opened.read(8), "little")
+            header = json.loads(opened.read(min(size, _MAX_HEADER_BYTES)))
+        return sum(prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return 0
 
 
 def positions_of(config: Mapping[str, Any], path: Path, setting: str) -> int:

@@ -11,6 +11,7 @@ from ingest_assets.embedders.batching import Batcher
 from ingest_assets.embedders.exports import FLOAT32, INT8, LIBRARIES, VERSION, Export, require_export
 from ingest_assets.embedders.facts import facts_of, require_own_modules
 from ingest_assets.embedders.local import padded
+from ingest_assets.embedders.model_files import float32_bytes
 from ingest_assets.embedders.onnx_session import cores, infer, open_session
 from ingest_assets.embedders.pooling import pool_batch
 from ingest_assets.embedders.recipe import Recipe, Usage, read_recipe, usage_of
@@ -90,10 +91,7 @@ def export_fault(recipe: Recipe) -> str | None:
     """Why a model is not exported, by its files alone."""
     if recipe.model_type not in ARCHITECTURES:
         return f"architecture {recipe.model_type or 'unknown'}, known are {', '.join(ARCHITECTURES)}"
-    weights = sum(
-        p.stat().st_size for p in Path(recipe.path).iterdir() if p.suffix in (".safetensors", ".bin")
-    )
-    if weights > MAX_WEIGHTS_BYTES:
+    if float32_bytes(Path(recipe.path), recipe.config) > MAX_WEIGHTS_BYTES:
         return "its weights are larger than an ONNX file may be"
     return None
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from ingest_assets.embedders.model_files import (
     has_last_position,
+    module_kind,
     number_in,
     positions_of,
-    read_json,
+    read_modules,
     read_object,
 )
 from ingest_assets.embedders.models import (
@@ -86,8 +87,13 @@ def read_recipe(model: str) -> Recipe:
     """What the files of a model say; a folder that lacks one is refused in one line."""
     folder = find_folder(model, SETTING)
     require_no_code(folder, SETTING)
-    modules = _modules(folder)
-    path = folder / next((m["path"] for m in modules if _kind(m) == "Transformer"), "")
+    modules = read_modules(folder, SETTING)
+    if not has_transformer(folder):
+        raise ConfigError(
+            f"{SETTING}: {folder} is of {', '.join(map(module_kind, modules))}, which this provider does not "
+            'run; set embeddings.dense.provider = "sentence-transformers".'
+        )
+    path = folder / next((m["path"] for m in modules if module_kind(m) == "Transformer"), "")
     config = _read(path / "config.json")
     sentence = _read(path / "sentence_bert_config.json", optional=True)
     _require_files(path)
@@ -107,8 +113,8 @@ def read_recipe(model: str) -> Recipe:
         query_prefix=query,
         passage_prefix=passage,
         lower_case=bool(sentence.get("do_lower_case")),
-        normalizes=any(_kind(m) == "Normalize" for m in modules),
-        other_modules=tuple(kind for m in modules if (kind := _kind(m)) not in _OWN_MODULES),
+        normalizes=any(module_kind(m) == "Normalize" for m in modules),
+        other_modules=tuple(kind for m in modules if (kind := module_kind(m)) not in _OWN_MODULES),
         truncation_side=_truncation_side(path),
     )
 
@@ -148,26 +154,18 @@ def usage_of(recipe: Recipe, options: DenseOptions) -> Usage:
     )
 
 
-def _modules(folder: Path) -> list[dict[str, Any]]:
-    file = folder / "modules.json"
-    if not file.is_file():
-        return []
-    modules = read_json(file, SETTING)
-    if not isinstance(modules, list) or not all(isinstance(m, dict) and "path" in m for m in modules):
-        raise ConfigError(f"{SETTING}: {file} is no list of modules; give a complete model folder.")
-    return modules
+def has_transformer(folder: Path) -> bool:
+    """False for a folder that lists its modules and no network of transformers among them: static word
+    vectors, images."""
+    modules = read_modules(folder, SETTING)
+    return not modules or any(module_kind(m) == "Transformer" for m in modules)
 
 
 def module_outputs(folder: Path) -> list[int]:
     """The widths that further layers of a folder give, in their order."""
-    configs = [
-        _read(folder / m["path"] / "config.json", optional=True) for m in _modules(folder) if m["path"]
-    ]
+    paths = [m["path"] for m in read_modules(folder, SETTING)]
+    configs = [_read(folder / path / "config.json", optional=True) for path in paths if path]
     return [config["out_features"] for config in configs if isinstance(config.get("out_features"), int)]
-
-
-def _kind(module: dict[str, Any]) -> str:
-    return str(module.get("type", "")).rpartition(".")[2]
 
 
 def _require_files(path: Path) -> None:
@@ -181,7 +179,7 @@ def _require_files(path: Path) -> None:
 
 
 def _pooling_file(folder: Path, modules: list[dict[str, Any]]) -> dict[str, Any]:
-    named = next((m["path"] for m in modules if _kind(m) == "Pooling"), "1_Pooling")
+    named = next((m["path"] for m in modules if module_kind(m) == "Pooling"), "1_Pooling")
     return _read(folder / named / "config.json", optional=True)
 
 

@@ -15,14 +15,21 @@ from ingest_assets.embedders.facts import facts_of
 from ingest_assets.embedders.loading import load_whole, quiet, without_warnings
 from ingest_assets.embedders.models import content_hash_of, find_folder, name_of, while_unchanged
 from ingest_assets.embedders.own_code import require_no_code
-from ingest_assets.embedders.recipe import SETTING, Recipe, module_outputs, read_recipe, usage_of
+from ingest_assets.embedders.recipe import (
+    SETTING,
+    Recipe,
+    has_transformer,
+    module_outputs,
+    read_recipe,
+    usage_of,
+)
 from ingest_assets.embedders.tokens import require_known, require_tokens
 from ingest_assets.model.embedding import DenseFacts, DenseOptions, Kind
 from ingest_assets.model.errors import ConfigError
 from ingest_assets.model.identity import installed_versions
 
 LIBRARIES = ("sentence-transformers", "torch", "transformers", "tokenizers")
-BATCH_SIZE = 8
+BATCH_SIZE_ON_GPU = 64
 _NO_LIMIT = 1_000_000  # of static word vectors
 
 
@@ -51,7 +58,7 @@ class SentencesKind:
 
 
 class SentencesEmbedder:
-    """The library's own vectors. A document is embedded in batches of its own chunks only, as on torch."""
+    """The library's own vectors: of each text by itself on a CPU, of a document's texts together on a GPU."""
 
     def __init__(self, options: DenseOptions) -> None:
         recipe = _recipe(options.model)
@@ -60,6 +67,7 @@ class SentencesEmbedder:
         _require_whole(self._model)
         if recipe.max_tokens < _NO_LIMIT:
             self._model.max_seq_length = self._usage.max_tokens
+        self._batch_size = 1 if self._model.device.type == "cpu" else BATCH_SIZE_ON_GPU
         self._words = recipe.words
         self._lock = threading.Lock()
         self.model_id, self.dim = recipe.model_id, self._usage.dim
@@ -74,7 +82,7 @@ class SentencesEmbedder:
             vectors = self._model.encode(
                 list(texts),
                 prompt=prefix,
-                batch_size=BATCH_SIZE,
+                batch_size=self._batch_size,
                 show_progress_bar=False,
                 convert_to_numpy=True,
             )
@@ -108,7 +116,8 @@ def _recipe(model: str) -> Recipe:
     """By the files where they are those of a transformer; else as the loaded model says."""
     folder = find_folder(model, SETTING)
     require_no_code(folder, SETTING)
-    if (folder / "config.json").is_file() or (folder / "0_Transformer").is_dir():
+    is_told = (folder / "config.json").is_file() or (folder / "0_Transformer").is_dir()
+    if is_told and has_transformer(folder):
         recipe = read_recipe(model)
         return replace(recipe, width=_width(recipe, folder), pooling=recipe.pooling[:1])
     loaded = _load(model, "cpu")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.embedders.model_files import read_json, read_object
+from ingest_assets.embedders.model_files import module_kind, read_modules, read_object
 from ingest_assets.model.errors import ConfigError
 
 _STRATEGY, _ACTIVATION = "pooling_strategy", "activation_function"
@@ -36,31 +36,20 @@ class SpladePooling:
 
 def read_splade(folder: Path, setting: str) -> tuple[Path, SpladePooling]:
     """Where the network of a model folder is, and its pooling; what is not done here is refused."""
-    listing = folder / "modules.json"
-    if not listing.is_file():
+    modules = read_modules(folder, setting)
+    if not modules and not (folder / "modules.json").is_file():
         return folder, SpladePooling()
-    network, pooling = _modules(listing, setting)
-    path = folder / network["path"]
-    if _kind(network) == "Transformer":
-        _require_logits(path / "sentence_bert_config.json", setting)
-    return path, _pooling(folder / pooling["path"] / "config.json", setting)
-
-
-def _modules(listing: Path, setting: str) -> list[dict[str, Any]]:
-    modules = read_json(listing, setting)
-    if not isinstance(modules, list) or not all(isinstance(m, dict) and "path" in m for m in modules):
-        raise ConfigError(f"{setting}: {listing} is no list of modules; give a complete model folder.")
-    kinds = [_kind(module) for module in modules]
+    kinds = [module_kind(module) for module in modules]
     if kinds not in _KINDS:
         raise ConfigError(
-            f"{setting}: {listing} lists {', '.join(kinds) or 'nothing'}, which is not run here; give "
-            f"a model of {' and '.join(_KINDS[0])}."
+            f"{setting}: {folder / 'modules.json'} lists {', '.join(kinds) or 'nothing'}, which is not run "
+            f"here; give a model of {' and '.join(_KINDS[0])}."
         )
-    return modules
-
-
-def _kind(module: dict[str, Any]) -> str:
-    return str(module.get("type", "")).rpartition(".")[2]
+    network, pooling = modules
+    path = folder / network["path"]
+    if kinds[0] == "Transformer":
+        _require_logits(path / "sentence_bert_config.json", setting)
+    return path, _pooling(folder / pooling["path"] / "config.json", setting)
 
 
 def _require_logits(file: Path, setting: str) -> None:

@@ -1,0 +1,56 @@
+"""How large a model gets when it is exported, by its files alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from ingest_assets.embedders import onnx
+from ingest_assets.embedders.choice import choose_provider
+from ingest_assets.embedders.model_files import float32_bytes
+from ingest_assets.model.embedding import DenseOptions
+from ingest_tests.embedders.tiny_models import make_model
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_weights_are_counted_as_they_are_after_loading(tmp_path: Path, kind: type) -> None:
+    """A file in half precision is half as large as what is made of it; an older form does not count."""
+    save_file({"a": np.zeros((3, 5), kind), "b": np.zeros(7, kind)}, tmp_path / "model-1.safetensors")
+    save_file({"c": np.zeros((2, 2), kind)}, tmp_path / "model-2.safetensors")
+    (tmp_path / "pytorch_model.bin").write_bytes(bytes(1000))
+
+    assert float32_bytes(tmp_path, {}) == 4 * (15 + 7 + 4)
+
+
+@pytest.mark.parametrize(
+    ("config", "size"), [({}, 1000), ({"torch_dtype": "float16"}, 2000), ({"dtype": "bfloat16"}, 2000)]
+)
+def test_pickled_weights_are_as_large_as_their_numbers(
+    tmp_path: Path, config: dict[str, str], size: int
+) -> None:
+    """They do not say how many they hold: the model's settings say of what size."""
+    (tmp_path / "pytorch_model.bin").write_bytes(bytes(1000))
+
+    assert float32_bytes(tmp_path, config) == size
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 20, (2).to_bytes(8, "little") + b"[]"])
+def test_a_file_that_does_not_say_counts_by_its_bytes(tmp_path: Path, content: bytes) -> None:
+    """Whoever loads it will say what is wrong with it."""
+    (tmp_path / "model.safetensors").write_bytes(content)
+
+    assert float32_bytes(tmp_path, {}) == len(content) // 4 * 4
+
+
+def test_a_model_that_is_too_large_once_exported_runs_on_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after minutes of a failed export, and not again on every run."""
+    options = DenseOptions(model=make_model(tmp_path / "model"), device="cpu")
+    before = choose_provider(options)
+    size = float32_bytes(tmp_path / "model", {})
+
+    monkeypatch.setattr(onnx, "MAX_WEIGHTS_BYTES", size - 1)
+
+    assert (before, choose_provider(options)) == ("onnx", "local")
