@@ -62,7 +62,7 @@ def examine(path: Path) -> Iterator[Finding]:
     checks: dict[str, Callable[[Home], str]] = {
         "home": _writable,
         "disk": _disk,
-        "ledger": lambda h: f"{len(h.ledger.documents())} documents known",
+        "ledger": lambda h: f"{sum(not d.is_deleted() for d in h.ledger.documents())} documents known",
         "model": _model,
         "pdf engine": _engine,
         "stages": lambda h: ", ".join(h.stages),

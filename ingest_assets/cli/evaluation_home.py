@@ -80,10 +80,11 @@ def ingest_set(home: Home, layout: Layout, chosen: LabelledSet, progress: str) -
             report = run_batches(here, stages, {}, reason="eval", progress=progress, resource=resource)
             refresh_corpus(here, report, resource)
         problems = {_name(f"{_SOURCE}:{problem.path}"): problem.reason for _, problem in scan.problems}
+        living = [document for document in here.ledger.documents() if not document.is_deleted()]
         failed = {_name(each["doc_id"]): each["message"] for each in failures(here, report.errors)}
         return Ingested(
             home=here,
-            documents=len(here.ledger.documents()) + len(problems),
+            documents=len(living) + len(problems),
             document_of=_document_of(here),
             rejected=_rejected(here),
             failed=problems | failed,

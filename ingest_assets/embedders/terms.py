@@ -10,14 +10,12 @@ import regex
 
 from ingest_assets.embedders.languages import stemmer, stop_words
 from ingest_assets.model.embedding import LexicalOptions
+from ingest_assets.model.scripts import UNSPACED
 
-_UNSPACED = "".join(
-    rf"\p{{scx={script}}}" for script in ("Hani", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr")
-)
 # Marks belong to the letter before them (Hindi, Thai, pointed Arabic), joiners to the word around them: \w
 # holds both. A run of a script without spaces is a word of its own, and the first group.
 _WORD = regex.compile(
-    rf"(?V1)([\w&&[{_UNSPACED}]--\p{{M}}][\w&&[{_UNSPACED}\p{{M}}]]*)|[\w--[[{_UNSPACED}]--\p{{M}}]]+"
+    rf"(?V1)([\w&&[{UNSPACED}]--\p{{M}}][\w&&[{UNSPACED}\p{{M}}]]*)|[\w--[[{UNSPACED}]--\p{{M}}]]+"
 )
 _CLUSTER = regex.compile(r".[\p{M}\u200c\u200d]*", regex.DOTALL)
 _REMEMBERED, _REMEMBERED_CHARS = 200_000, 32

@@ -1,30 +1,46 @@
 """Passages that answer a question, and chunks, as the tokens of the text that both were taken from.
 
 A token is a word or a mark, whatever the model: figures of models with different tokenizers can be compared.
+Scripts written without spaces have a token for each letter, with the marks on it.
 """
 
-import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import regex
+
 from ingest_assets.evaluation.alignment import TextIndex
+from ingest_assets.model.scripts import UNSPACED
 
 Span = tuple[int, int]  # of characters, the end not included
 Token = tuple[str, int]  # the text's name, and the token's number in it
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+_WORD = r"\p{L}\p{N}_"
+_ALONE = rf"[[{_WORD}]&&[{UNSPACED}]--\p{{scx=Latn}}]"  # an apostrophe is a letter of Latin words and of Thai
+_BLANK = r"\s\x1c-\x1f"
+_TOKEN = regex.compile(rf"(?V1){_ALONE}\p{{M}}*|[[{_WORD}]--{_ALONE}]+|[^{_WORD}{_BLANK}]")
 
 
-def tokens_of(text: str) -> tuple[list[str], list[int]]:
-    """Words and marks, and where each begins."""
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Words and marks of a text, and where each begins and ends."""
+
+    words: Sequence[str]
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def within(self, span: Span) -> range:
+        """The numbers of those that a span of characters holds, be it a part of one."""
+        return range(bisect_right(self.ends, span[0]), bisect_left(self.starts, span[1]))
+
+
+def tokens_of(text: str) -> Tokens:
+    """All tokens: only blanks belong to none."""
     found = list(_TOKEN.finditer(text))
-    return [match[0] for match in found], [match.start() for match in found]
-
-
-def tokens_within(starts: Sequence[int], span: Span) -> range:
-    """The tokens that begin inside a span of characters."""
-    return range(bisect_left(starts, span[0]), bisect_left(starts, span[1]))
+    return Tokens(
+        [match[0] for match in found], [match.start() for match in found], [match.end() for match in found]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +104,13 @@ def passages_of(
 ) -> Passages:
     """From texts by name, the text and spans of each query, and chunks (id, text's name, text) in order."""
     sources = {name: tokens_of(text) for name, text in texts.items()}
-    indexes = {name: TextIndex(tokens) for name, (tokens, _) in sources.items()}
+    indexes = {name: TextIndex(tokens.words) for name, tokens in sources.items()}
     placed = {}
     for chunk_id, name, text in chunks:
-        tokens, _ = tokens_of(text)
-        placed[chunk_id] = Chunk(name, frozenset(indexes[name].places_of(tokens)), len(tokens))
+        words = tokens_of(text).words
+        placed[chunk_id] = Chunk(name, frozenset(indexes[name].places_of(words)), len(words))
     wanted = {
-        query: frozenset((name, place) for span in given for place in tokens_within(sources[name][1], span))
+        query: frozenset((name, place) for span in given for place in sources[name].within(span))
         for query, (name, given) in spans.items()
     }
     return Passages(placed, wanted)

@@ -17,18 +17,25 @@ KINDS = ("docx", "html", "md")
 _ABSTRACTS = Path("retrieval") / "cranfield" / "cran.all.1400"
 
 
-def chunk_texts(size: Size, number: int) -> list[str]:
-    """At most so many chunks, from all over the corpus or the samples.
+def chunk_texts(size: Size, number: int) -> tuple[list[str], str]:
+    """At most so many chunks, from all over the corpus or the samples; and a note if it has none.
 
     Not of made-up documents: how long chunks are, and how different, decides what batches cost.
     """
+    shipped = Path(samples.__file__).parent
+    texts, note = _chunks_below(size.corpus or shipped, size), ""
+    if not texts:
+        texts = _chunks_below(shipped, size)
+        note = f"of the samples that ship: {size.corpus} has no {', '.join(KINDS)} with text"
+    return texts[:: -(-len(texts) // number)], note
+
+
+def _chunks_below(root: Path, size: Size) -> list[str]:
     stage = ChunksStage()
     cutter = Cutter(load_tokenizer(stage.tokenizer), settled(stage.options, stage.cut.max_tokens))
-    root = size.corpus or Path(samples.__file__).parent
     rows = converted(files_below(root, KINDS, size))
     documents = [document_from(row["document"][0].as_py()) for row in rows]
-    texts = [piece.contextualized for document in documents for piece in cutter.pieces(document)[0]]
-    return texts[:: -(-len(texts) // number)]
+    return [piece.contextualized for document in documents for piece in cutter.pieces(document)[0]]
 
 
 def abstracts(size: Size, number: int) -> list[str]:

@@ -38,8 +38,9 @@ def measure(size: Size) -> list[Figure]:
 
     torch.set_num_threads(cores())
     naive = SentenceTransformer(read_recipe(PACKAGED_MODEL).path, device="cpu")
-    chunks, long = chunk_texts(size, size.of(TEXTS)), abstracts(size, size.of(TEXTS) // 2)
-    figures = [Figure("chunks", len(chunks), "texts")]
+    chunks, note = chunk_texts(size, size.of(TEXTS))
+    long = abstracts(size, size.of(TEXTS) // 2)
+    figures = [Figure("chunks", len(chunks), "texts", note=note)]
     for kind in _KINDS:
         figures += _figures(kind, chunks, naive.encode, wanted=kind.ratio)
         # Texts of one length near the model's limit: all that is left on both sides is the same

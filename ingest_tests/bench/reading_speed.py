@@ -7,8 +7,7 @@ stage as it runs in the product, with inspection, JSON and staged rows on top.
 import contextlib
 import os
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,11 @@ from ingest_assets.model.items import Plan, WorkItem
 from ingest_assets.model.options import StageOptions
 from ingest_assets.runner import NoProgress, run_stage
 from ingest_assets.stages.doctags import DoctagsStage
+from ingest_assets.stages.page_store import PageStore
 from ingest_assets.stages.worker import StageWorker
 from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.parts import Parts
+from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.documents import documents_of, long_document
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.reading import (
@@ -31,7 +32,6 @@ from ingest_tests.bench.reading import (
     warm_workers,
 )
 
-ROUNDS = 3
 LONG_PAGES = 48
 FAMILIES = {"html": 1.7, "docx": 1.7, "md": 1.7, "pdf": 1.4}
 _BATCH = "bench"
@@ -55,42 +55,35 @@ def _shared(path: Path, home: Path, backend: Any) -> Iterator[Figure]:
     stage, options = DoctagsStage(), StageOptions()
     item = document_item(path)
     item = replace(item, output_paths=(str(Parts(Layout(home), stage.spec, _BATCH).path(item.item_id)),))
-    alone_s = _seconds(lambda: _stage([item], home, backend))
-    (alone,) = _staged([item], home)
 
-    def both() -> None:
-        read_ahead(stage, [item], options, backend, NoProgress(), lambda line: None)
+    def alone() -> list[str]:
         _stage([item], home, backend)
+        return _staged([item], home)
 
-    both_s = _seconds(both)
-    (shared,) = _staged([item], home)
-    yield Figure("long pdf: ratio of one worker to both", alone_s / both_s, "times", ">=", 1)
-    yield Figure("long pdf: documents with other doctags", shared != alone, "docs", "=", 0)
+    def both() -> list[str]:
+        read_ahead(stage, [item], options, backend, NoProgress(), lambda line: None)
+        return alone()
+
+    done = compared(alone, both, before_each=PageStore(item).clear)
+    yield done.figure("long pdf: ratio of one worker to both", ">=", 1)
+    yield Figure("long pdf: documents with other doctags", done.naive != done.ours, "docs", "=", 0)
 
 
 def _compared(
     kind: str, wanted: float, paths: Sequence[Path], home: Path, docling: Any, backend: Any
 ) -> Iterator[Figure]:
+    if not paths:
+        yield Figure(f"{kind}: documents", 0, "docs", note="not measured: none that Docling can read")
+        return
     items = [document_item(path) for path in paths]
-    wanted_texts = docling_loop(docling, paths)  # warms up
+    docling_loop(docling, paths)  # warms up
     _stage(items, home, backend)
-    # in turns, and the best of each: a busy neighbour must not decide
-    rounds = [
-        (_seconds(lambda: docling_loop(docling, paths)), _seconds(lambda: _stage(items, home, backend)))
-        for _ in range(ROUNDS)
-    ]
-    theirs_s, ours_s = (min(seconds) for seconds in zip(*rounds, strict=True))
-    different = sum(mine != other for mine, other in zip(_staged(items, home), wanted_texts, strict=True))
-    yield Figure(f"{kind}: Docling's loop", len(paths) / theirs_s, "docs/s")
-    yield Figure(f"{kind}: two workers", len(paths) / ours_s, "docs/s")
-    yield Figure(f"{kind}: ratio", theirs_s / ours_s, "times", ">=", wanted)
+    done = compared(lambda: docling_loop(docling, paths), lambda: _stage(items, home, backend))
+    different = sum(mine != other for mine, other in zip(_staged(items, home), done.naive, strict=True))
+    yield Figure(f"{kind}: Docling's loop", len(paths) / done.naive_s, "docs/s")
+    yield Figure(f"{kind}: two workers", len(paths) / done.ours_s, "docs/s")
+    yield done.figure(f"{kind}: ratio", ">=", wanted)
     yield Figure(f"{kind}: documents with other doctags", different, "docs", "=", 0)
-
-
-def _seconds(reading: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    reading()
-    return time.perf_counter() - started
 
 
 def _stage(items: Sequence[WorkItem], home: Path, backend: Any) -> None:

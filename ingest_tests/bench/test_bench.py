@@ -6,13 +6,16 @@ import time
 
 import pytest
 
+from ingest_assets.stages.chunks import ChunksStage
+from ingest_tests.bench import chunk_speed, reading_speed
 from ingest_tests.bench.__main__ import exit_code, main, table_line
+from ingest_tests.bench.chunk_texts import chunk_texts
 from ingest_tests.bench.comparing import MOST_ROUNDS, ROUNDS, Comparison, compared
 from ingest_tests.bench.documents import files_below
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.bench.memory_plot import as_svg, memory_figures, sparkline
 from ingest_tests.bench.registry import NAMES, quick_scale
-from ingest_tests.bench.whole_runs import WholeRun
+from ingest_tests.bench.whole_runs import WholeRun, whole_run
 
 
 def test_every_benchmark_is_listed_with_its_purpose(capsys):
@@ -162,3 +165,58 @@ def test_memory_is_drawn_as_a_line_and_as_a_picture():
     assert (figure.value, figure.is_ok) == (1.04, True)
     assert sparkline([0, 50, 100], width=3) == "▁▄█"
     assert as_svg(run.resident, 2000).count("stroke-dasharray") == 2
+
+
+def test_a_format_that_a_corpus_lacks_is_not_measured(tmp_path):
+    """Docling refuses to read nothing; the line says that nothing was read."""
+    (figure,) = reading_speed._compared("docx", 1.7, [], tmp_path, None, None)
+
+    assert (figure.name, figure.value, figure.is_ok) == ("docx: documents", 0, True)
+    assert "not measured" in figure.note
+
+
+def test_reading_is_compared_in_rounds_that_have_a_spread(tmp_path, monkeypatch):
+    """One ratio alone says nothing of how sure it is."""
+    path = tmp_path / "a.md"
+    path.write_text("# Bees\n")
+    monkeypatch.setattr(reading_speed, "docling_loop", lambda docling, paths: time.sleep(0.2) or ["bees"])
+    monkeypatch.setattr(reading_speed, "_stage", lambda items, home, backend: time.sleep(0.1))
+    monkeypatch.setattr(reading_speed, "_staged", lambda items, home: ["bees"])
+
+    figures = {each.name: each for each in reading_speed._compared("md", 1.7, [path], tmp_path, None, None)}
+
+    low, high = figures["md: ratio"].spread
+    assert low <= high
+    assert figures["md: ratio"].note
+    assert figures["md: documents with other doctags"].value == 0
+
+
+def test_a_corpus_without_text_gives_way_to_the_samples(tmp_path):
+    """Vectors are made of chunks, and somebody's folder may hold scans alone."""
+    (tmp_path / "scan.pdf").write_bytes(b"%PDF-1.4")
+
+    texts, note = chunk_texts(Size(0.1, tmp_path), 4)
+
+    assert 1 <= len(texts) <= 4
+    assert str(tmp_path) in note
+
+
+def test_a_corpus_without_documents_gives_way_to_those_that_are_made(tmp_path, monkeypatch):
+    """Chunks of nothing are equal, and quick: they must not pass."""
+    monkeypatch.setattr(chunk_speed, "_MADE", ("md",))
+    corpus, folder = tmp_path / "corpus", tmp_path / "made"
+    corpus.mkdir()
+    folder.mkdir()
+
+    texts, items, note = chunk_speed._documents(Size(0.01, corpus), folder, ChunksStage())
+
+    assert len(texts) == len(items) > 0
+    assert str(corpus) in note
+
+
+def test_a_command_that_ends_before_it_is_killed_is_no_killed_command(tmp_path):
+    """What was not interrupted proves nothing about going on."""
+    with pytest.raises(AssertionError, match="not killed"):
+        whole_run(tmp_path / "home", "--help", batch_documents=1, stop=lambda: False)
+
+    whole_run(tmp_path / "home", "--help", batch_documents=1, stop=lambda: True)

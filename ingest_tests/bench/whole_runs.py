@@ -36,7 +36,10 @@ class WholeRun:
 def whole_run(
     home: Path, *arguments: object, batch_documents: int, stop: Callable[[], bool] | None = None
 ) -> WholeRun:
-    """Run the command to its end; or kill it, workers and all, as soon as `stop` says so."""
+    """Run the command to its end; or kill it, workers and all, as soon as `stop` says so.
+
+    Fails when the command came to its end before that: nothing would have been interrupted.
+    """
     home.mkdir(exist_ok=True)
     own = {"INGEST_BATCHES__MAX_DOCUMENTS": str(batch_documents), "INGEST_HOME": str(home)}
     surroundings = clean_environment() | own
@@ -49,7 +52,9 @@ def whole_run(
         run.seconds = time.perf_counter() - started
         out.seek(0)
         err.seek(0)
-        if stop is None:
+        if stop is not None:
+            assert child.returncode == -signal.SIGKILL, f"ended by itself ({child.returncode}), not killed"
+        else:
             assert child.returncode == 0, err.read()
             run.said = json.loads(out.read())
     return run

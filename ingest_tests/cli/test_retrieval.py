@@ -62,6 +62,20 @@ def test_queries_that_are_left_out_are_counted(ingest: Command, own_set: tuple[o
     assert any(line.startswith(f"Tables: {ingest.home}/state/evaluation/files-") for line in said)
 
 
+def test_a_document_that_left_the_set_is_not_counted(ingest: Command, own_set: tuple[object, ...]):
+    """The second evaluation is of what is there now."""
+    documents = Path(str(own_set[-1])) / "documents"
+    ingest("eval", "retrieval", *own_set)
+    others = [path for path in documents.iterdir() if path.name != "swarm.md"]
+    for path in others:
+        path.unlink()
+
+    said = ingest("eval", "retrieval", *own_set).stdout
+
+    assert others
+    assert "files: 1 of 1 documents can be found" in said
+
+
 def test_a_folder_that_is_not_kept_is_not_named(ingest: Command, own_set: tuple[object, ...], tmp_path: Path):
     """Neither to people nor to programs."""
     output = tmp_path / "report.json"

@@ -188,6 +188,8 @@ def _spans_set(folder: Path, *rows: list[str]) -> Path:
         ["What?", json.dumps([{**SPAN, "end_index": 1e400}]), "bees"],
         ["What?", json.dumps([{**SPAN, "start_index": -7, "end_index": -2}]), "bees"],
         ["What?", json.dumps([{**SPAN, "content": "", "end_index": 2}]), "bees"],
+        ["What?", json.dumps([{"content": " ", "start_index": 1, "end_index": 2}]), "bees"],
+        ["What?", json.dumps([SPAN, {"content": "\n", "start_index": 8, "end_index": 9}]), "bees"],
         ["What?", json.dumps([SPAN]), ""],
         ["What?", json.dumps([SPAN]), "../bees"],
         ["What?", json.dumps([SPAN]), "below/bees"],

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_assets.evaluation.alignment import TextIndex
-from ingest_assets.evaluation.passages import passages_of
+from ingest_assets.evaluation.passages import passages_of, tokens_of
 
 TEXT = "# Bees\n\nA *swarm* leaves in May. The old queen goes.\n\nA *swarm* leaves in May. The new one stays."
 WANTED = "The old queen goes."
@@ -21,6 +21,53 @@ def test_recall_and_precision_count_the_tokens_that_both_have():
     figures = passages.overlap("q", ["c"]).as_dict()
     assert figures == {"token_recall": 1.0, "token_precision": 5 / 11, "token_iou": 5 / 11}
     assert passages.aligned_share() == 1.0
+
+
+CHINESE = "蜂群在五月离开。老蜂王走了,新蜂王留下。"
+
+
+def test_a_chunk_of_a_script_without_spaces_is_counted_by_its_letters():
+    """A clause is no word: three letters of it are wanted, and three are found among eight."""
+    start = CHINESE.index("老蜂王")
+
+    passages = passages_of(
+        {"t": CHINESE}, {"q": ("t", [(start, start + 3)])}, [("c", "t", CHINESE[start - 3 : start + 5])]
+    )
+
+    figures = passages.overlap("q", ["c"]).as_dict()
+    assert figures == {"token_recall": 1.0, "token_precision": 3 / 8, "token_iou": 3 / 8}
+    assert passages.aligned_share() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("5月のハチ群", ["5", "月", "の", "ハ", "チ", "群"]),
+        ("ผึ้งงาน", ["ผึ้", "ง", "ง", "า", "น"]),
+        ("GPT模型, 2024年", ["GPT", "模", "型", ",", "2024", "年"]),
+        ("It's 40 m² – don\u02bct\x1c_x_", ["It", "'", "s", "40", "m²", "–", "don\u02bct", "_x_"]),
+    ],
+)
+def test_letters_stand_alone_where_no_space_ends_a_word(text: str, words: list[str]):
+    """With the marks on them; words of other scripts stay whole beside them."""
+    assert tokens_of(text).words == words
+
+
+@given(st.text())
+def test_only_blanks_belong_to_no_token(text: str):
+    """So a span that is not blank wants something, wherever it begins."""
+    assert "".join(tokens_of(text).words) == "".join(text.split())
+
+
+@pytest.mark.parametrize("wanted", ["war", "swar", "arm", "swarm", "warm* lea"])
+def test_a_span_inside_a_word_wants_the_word(wanted: str):
+    """A chunk that holds the word answers it."""
+    start = TEXT.index(wanted)
+
+    passages = passages_of({"t": TEXT}, {"q": ("t", [(start, start + len(wanted))])}, [("c", "t", TEXT)])
+
+    assert passages.overlap("q", ["c"]).as_dict()["token_recall"] == 1.0
+    assert ("t", 4) in passages.wanted["q"]
 
 
 def test_text_that_repeats_itself_is_found_in_order():

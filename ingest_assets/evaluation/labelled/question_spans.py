@@ -10,6 +10,7 @@ from typing import Any
 
 from ingest_assets.evaluation.labelled.labelled_set import LabelledSet
 from ingest_assets.evaluation.labelled.reading import is_text, read_text, read_unmarked
+from ingest_assets.evaluation.passages import tokens_of
 from ingest_assets.model.errors import ConfigError
 
 _QUESTIONS = "questions_df.csv"
@@ -75,4 +76,6 @@ def _span(reference: dict[str, Any], text: str, where: str) -> tuple[int, int]:
     start, end = int(reference["start_index"]), int(reference["end_index"])
     if not 0 <= start < end or text[start:end] != reference["content"]:
         raise ConfigError(f"{where}: characters {start} to {end} are not what the question says they are.")
+    if not tokens_of(text[start:end]).words:
+        raise ConfigError(f"{where}: characters {start} to {end} are blank, so nothing could be found there.")
     return start, end
