@@ -1,6 +1,8 @@
 """Docling's HybridChunker, but that it does nothing twice."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, cast
 
@@ -17,6 +19,7 @@ from docling_core.types.doc import DoclingDocument, RefItem, TableItem
 from pydantic import ConfigDict
 
 from ingest_assets.model.chunking import Tables
+from ingest_assets.stages.chunking.capping import capped
 from ingest_assets.stages.chunking.counting import open_counter
 from ingest_assets.stages.chunking.packing import END_OF_VALUE, by_rows, by_values, read_markdown
 from ingest_assets.stages.chunking.pieces import is_table_item
@@ -47,6 +50,16 @@ class CountingTokenizer(BaseTokenizer):
 
     def get_tokenizer(self) -> Any:
         return self.tokenizer
+
+    @contextmanager
+    def counting_up_to(self, most_tokens: int) -> Iterator[None]:
+        """Meanwhile greater counts are only known to be greater, which takes no longer for longer texts."""
+        exact = self.counter
+        self.counter = capped(exact, most_tokens)
+        try:
+            yield
+        finally:
+            self.counter = exact
 
     @cached_property
     def longest_token(self) -> int:
@@ -100,7 +113,9 @@ class QuickChunker(HybridChunker):
         if len(items) != 1 or not is_table_item(items[0]):
             return self._cut_text(text, available_length) or [""]
         if self.tables == "docling" and isinstance(items[0], TableItem):
-            return super().segment(doc_chunk, available_length, doc_serializer)
+            # A table is one long line, of which Docling asks again and again whether all that is left fits.
+            with self.tokenizer.counting_up_to(available_length):
+                return super().segment(doc_chunk, available_length, doc_serializer)
         return self._cut_table(text, items[0].self_ref, available_length, doc_serializer) or [""]
 
     def _cut_table(self, text: str, ref: str, most_tokens: int, writer: BaseDocSerializer) -> list[str]:
