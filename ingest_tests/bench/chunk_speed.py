@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
