@@ -36,9 +36,8 @@ from ingest_tests.bench.reading import CORES, converted, warm_workers
 KINDS = ("docx", "html", "md", "pdf", "pptx", "xlsx")
 _MADE = ("docx", "html", "md", "pdf")
 _BATCH = "bench"
-_QUICK_SECONDS = (
-    2.0  # of Docling's, for each pass of a quick run: one document can take it longer than all others
-)
+# Of Docling's, for each pass of a quick run: one document can take it longer than all others.
+_QUICK_SECONDS = 2.0
 
 Chunk = tuple[str, str, list[str], list[int], list[str], int]
 Chunked = list[list[Chunk]]

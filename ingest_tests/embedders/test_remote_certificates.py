@@ -1,7 +1,5 @@
 """The `openai` provider and an https endpoint whose certificate only the operator vouches for."""
 
-import ssl
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +8,7 @@ import pytest
 
 from ingest_assets.embedders.endpoint_errors import CertificatesUnreadable, EndpointUnreachable
 from ingest_assets.embedders.remote import RemoteEmbedder
+from ingest_tests.certificates import own_certificate
 from ingest_tests.embedders.vector_server import QUICK, TEXTS, options_for, serving, vectors_of
 
 
@@ -24,25 +23,7 @@ class Secure:
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     """An endpoint at `localhost` with a certificate of its own making."""
-    home = tmp_path_factory.mktemp("tls")
-    key, certificate = home / "key.pem", home / "certificate.pem"
-    line = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    line += [
-        "-subj",
-        "/CN=localhost",
-        "-addext",
-        "subjectAltName=DNS:localhost",
-        "-keyout",
-        str(key),
-        "-out",
-        str(certificate),
-    ]
-    try:
-        subprocess.run(line, check=True, capture_output=True, timeout=30)
-    except FileNotFoundError:
-        pytest.skip("this machine has no openssl command to make a certificate with")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context, certificate = own_certificate(tmp_path_factory.mktemp("tls"), "localhost")
     with serving() as server:
         server.server.socket = context.wrap_socket(server.server.socket, server_side=True)
         yield Secure(f"https://localhost:{server.server.server_port}/v1/embeddings", certificate)

@@ -1,7 +1,5 @@
 """The certificate must be the host's, whatever address was dialled."""
 
-import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 
 from ingest_assets.intake.fetch import Network
 from ingest_assets.intake.fetch.exchange import trusted_certificates
+from ingest_tests.certificates import own_certificate
 from ingest_tests.intake.fetch.conftest import Desk, Switchboard
 from ingest_tests.intake.fetch.site import PDF, Site
 
@@ -18,26 +17,7 @@ PUBLIC = "93.184.216.34"
 @pytest.fixture
 def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A site with a certificate for `files.example`, trusted through SSL_CERT_FILE."""
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    line = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=files.example",
-    ]
-    line += ["-addext", "subjectAltName=DNS:files.example", "-keyout", str(key), "-out", str(certificate)]
-    try:
-        subprocess.run(line, check=True, capture_output=True, timeout=30)
-    except FileNotFoundError:
-        pytest.skip("this machine has no openssl command to make a certificate with")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context, certificate = own_certificate(tmp_path, "files.example")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     trusted_certificates.cache_clear()
     with Site(tls=context).open() as site:
