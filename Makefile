@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup setup-dev demo test test-slow lint bench bench-quick ui clean
+.PHONY: help setup setup-dev demo test test-slow test-fuzz test-chaos lint bench bench-quick ui clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -36,11 +36,20 @@ demo: setup ## Ingest the shipped samples and print what came out
 ui: setup ## Open the web UI on this project's home (http://127.0.0.1:3000)
 	$(BIN)/ingest up
 
-test: setup-dev ## Run the tests, but for the slow ones
-	$(BIN)/python -m pytest -m 'not slow'
+# Two workers, as CI's machine has two cores; what one file shares is made once.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: setup-dev ## Run the slow tests: servers, terminals, Ray clusters, the whole graph many times
-	$(BIN)/python -m pytest -m slow
+test: setup-dev ## Run the tests, but for those of the three targets below
+	$(PYTEST) -m 'not slow and not graph and not fuzz and not chaos'
+
+test-slow: setup-dev ## Run the slow tests: servers, terminals, Ray clusters, the whole graph in every case
+	$(PYTEST) -m '(slow or graph) and not fuzz and not chaos'
+
+test-fuzz: setup-dev ## Run the tests with made-up input: damaged files, and many examples of every property
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -m '(fuzz or hypothesis) and not chaos'
+
+test-chaos: setup-dev ## Run the tests that kill processes, machines and connections
+	$(PYTEST) -m chaos
 
 lint: setup-dev ## Lint and type-check
 	$(BIN)/ruff check .

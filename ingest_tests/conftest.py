@@ -1,10 +1,13 @@
 """What tests of several rooms share: a command line in a process of its own, and tiny documents."""
 
 import contextlib
+import contextvars
 import hashlib
+import inspect
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,25 +17,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 from hypothesis import settings
 
 from ingest_assets.cli.main import run
 
-# Speed is measured in benchmarks; a slow first import must not fail a property.
-settings.register_profile("ingest", deadline=None)
-settings.load_profile("ingest")
+# Speed is measured in benchmarks; a slow first import must not fail a property. `make test` draws few
+# examples, `make test-fuzz` (HYPOTHESIS_PROFILE=ci) many.
+settings.register_profile("default", max_examples=20, deadline=None)
+settings.register_profile("ci", max_examples=100, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Shells start what runs in the background with SIGINT ignored. Dagster takes SIGTERM for the same, and
 # processes that tests mean to end inherit both.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+TEMPLATE_SETTINGS = '[execution]\nrun_on = "inline"\n'
+
 NOTES = {
     "swarm.md": "# Swarms\n\nA swarm leaves the hive in May, when nine of ten frames hold brood.\n",
     "varroa.html": "<html><body><h1>Varroa</h1><p>Treat with oxalic acid in late December.</p></body></html>",
     "feeding.md": "# Feeding\n\nGive sugar syrup until mid September, then stop.\n\n## Fondant\n\nLater.\n",
 }
+
+
+def examples_times(factor: float) -> settings:
+    """So many times the examples that the profile says, for properties that cost much or little."""
+    return settings(max_examples=max(1, round(settings().max_examples * factor)))
 
 
 @dataclass(frozen=True)
@@ -109,11 +120,16 @@ def clean_environment_of(environment: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environment.items() if not k.startswith(("INGEST_", "DAGSTER_", "OTEL_"))}
 
 
-@pytest.fixture(autouse=True)
-def _no_left_over_instance() -> Iterator[None]:
-    """Dagster's test contexts leave their instance behind as the current one, also when it is long gone."""
-    with set_defs_state_storage(None):
-        yield
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
+    """Run each test among context variables of its own.
+
+    Dagster's test contexts leave their instance behind as the current one, also when it is long gone.
+    """
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
+    contextvars.copy_context().run(pyfuncitem.obj, **arguments)
+    return True
 
 
 @pytest.fixture
@@ -136,6 +152,34 @@ def write_notes(folder: Path) -> Path:
     for name, text in NOTES.items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The notes, ingested once for all tests of this process: a folder with `home` and `notes`.
+
+    What tests get is restored at this very place, because a home knows where its documents are.
+    """
+    place = tmp_path_factory.mktemp("template") / "place"
+    (place / "home").mkdir(parents=True)
+    (place / "home" / "ingest.toml").write_text(TEMPLATE_SETTINGS)
+    Command(place / "home")("all", "--input", write_notes(place / "notes"))
+    shutil.copytree(place, place.parent / "kept")
+    return place
+
+
+@pytest.fixture
+def ingested(template: Path) -> Command:
+    """The command on a home in which the three notes are ingested; the test may change both."""
+    shutil.rmtree(template)
+    shutil.copytree(template.parent / "kept", template)
+    return Command(template / "home")
+
+
+@pytest.fixture
+def ingested_notes(ingested: Command) -> Path:
+    """The folder that the ingested home watches."""
+    return ingested.home.parent / "notes"
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 from ray.cluster_utils import Cluster
 
-from ingest_assets.backends import ray_cluster
+from ingest_assets.backends import ray as ray_cluster
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ingest_assets.model.schemas import TableSpec
+from ingest_assets.core.schemas import TableSpec
 
 
 def blank_rows(spec: TableSpec, **known: object) -> pa.Table:

@@ -1,13 +1,16 @@
-"""Where items run: in the step itself, on threads, on killable processes, or on a Ray cluster."""
+"""Where items run: in the step itself, on threads, on killable processes, or on a Ray cluster.
 
-from ingest_assets.backends.choice import Kind, kind_of, open_backend, workers_for
-from ingest_assets.backends.kept import KeptBackend
-from ingest_assets.backends.local import InlineBackend, ProcessBackend, ThreadBackend, local_backend
+`open.py` chooses and opens a backend, `workers.py` how many workers it gets; `threads.py`, `processes.py`
+with `worker_process.py`, and `ray.py` are the backends. All give the same bytes.
+"""
+
+from ingest_assets.backends.open import InlineBackend, Kind, kind_of, local_backend, open_backend, workers_for
+from ingest_assets.backends.processes import ProcessBackend
+from ingest_assets.backends.threads import ThreadBackend
 from ingest_assets.backends.workers import Machine, choose_workers, probe
 
 __all__ = [
     "InlineBackend",
-    "KeptBackend",
     "Kind",
     "Machine",
     "ProcessBackend",

@@ -12,10 +12,10 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
-from ingest_assets.backends.endings import cancelled, timed_out
-from ingest_assets.model.errors import ItemError, SubmitFailed, WorkerDied
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.ports import Call
+from ingest_assets.backends.worker_process import cancelled, timed_out
+from ingest_assets.core.errors import ItemError, SubmitFailed, WorkerDied
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.core.ports import Call
 
 
 class _Job:

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest_assets.model.options import StageOptions
+from ingest_assets.settings.execution import StageOptions
 
 MIB = 1024 * 1024
 MAX_IO_WORKERS = 32

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
-from ingest_assets.cli.corpus import refresh_corpus
-from ingest_assets.cli.ingest import print_result, progress_mode, result_object
+from ingest_assets.app.driver import finish, refresh, run_batches
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.cli.ingest import print_result, result_object
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.cli.runs import run_batches
-from ingest_assets.defs.home import Home, open_home
+from ingest_assets.cli.runs import executing, progress_mode
 from ingest_assets.samples import BROKEN_SAMPLE, REJECTED_SAMPLES, samples_folder
 
 
@@ -20,9 +20,10 @@ def ingest_samples(home: Path, *, as_json: bool) -> int:
     home.mkdir(parents=True, exist_ok=True)
     here = open_home(home)
     here.watch_as("samples", samples_folder())
-    scan = here.scan()
-    report = run_batches(here, list(here.graph), {}, reason="demo", progress=progress_mode(as_json))
-    refresh_corpus(here, report)
+    scan = refresh(here)
+    with executing(here, progress_mode(as_json)) as executor:
+        report = run_batches(here, list(here.graph), {}, executor, reason="demo")
+        finish(here, executor, report)
     result = result_object(here, scan, report)
     failed = [failure["doc_id"].split(":", 1)[1] for failure in result["failures"]]
     went_well = not result["problems"] and not report.broken

@@ -1,43 +1,17 @@
 """`ingest doctor`: is everything there that a run needs?"""
 
-import platform
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from ingest_assets.backends import kind_of
+from ingest_assets.app.doctor import examine
+from ingest_assets.app.home import Home
 from ingest_assets.cli.output import print_json, say
-from ingest_assets.config import home_folder
-from ingest_assets.defs.execution import refuse_early
-from ingest_assets.defs.home import Home, open_home
 from ingest_assets.defs.instance import open_instance
-from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.embedders.registry import describe_dense
-from ingest_assets.intake.folders import require_folder
-from ingest_assets.model.errors import IngestError
-from ingest_assets.parsing.engines import choose_engine
-from ingest_assets.storage.atomic import replacing
-
-_NEEDED_GIB = 2
-_IMPORTS = ("docling.document_converter", "torchvision", "transformers", "onnxruntime", "cv2", "rapidocr")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One fact about this machine or home."""
-
-    name: str
-    is_good: bool
-    fact: str
+from ingest_assets.settings.read import home_folder
 
 
 def show_findings(home: Path | None, *, as_json: bool) -> int:
     """Print every finding; gives the exit code."""
-    findings = list(examine((home or home_folder()).resolve()))
+    findings = list(examine((home or home_folder()).resolve(), {"dagster": _instance}))
     if as_json:
         print_json([{"check": f.name, "ok": f.is_good, "fact": f.fact} for f in findings])
     else:
@@ -46,88 +20,6 @@ def show_findings(home: Path | None, *, as_json: bool) -> int:
     return 0 if all(f.is_good for f in findings) else 1
 
 
-def examine(path: Path) -> Iterator[Finding]:
-    """Every finding; the settings first, because the others depend on them."""
-    yield Finding("python", (3, 11) <= sys.version_info[:2] <= (3, 12), platform.python_version())
-    try:
-        home = open_home(path)
-    except IngestError as error:
-        yield Finding("settings", False, str(error))
-        return
-    yield Finding(
-        "settings",
-        True,
-        str(home.layout.settings_file if home.layout.settings_file.is_file() else "defaults"),
-    )
-    checks: dict[str, Callable[[Home], str]] = {
-        "home": _writable,
-        "disk": _disk,
-        "ledger": lambda h: f"{sum(not d.is_deleted() for d in h.ledger.documents())} documents known",
-        "model": _model,
-        "pdf engine": _engine,
-        "stages": lambda h: ", ".join(h.stages),
-        "execution": _execution,
-        "dagster": _instance,
-    }
-    for name, check in checks.items():
-        yield _try(name, check, home)
-    for source in home.sources() if home.layout.ledger.is_file() else []:
-        yield _try(f"source {source.name}", partial(_readable, source.path), home)
-    for module in _IMPORTS:
-        yield _import(module)
-
-
-def _try(name: str, check: Callable[[Home], str], home: Home) -> Finding:
-    try:
-        return Finding(name, True, check(home))
-    except (IngestError, OSError) as error:
-        return Finding(name, False, str(error))
-
-
-def _readable(folder: Path, _home: Home) -> str:
-    return str(require_folder(folder))
-
-
-def _execution(home: Home) -> str:
-    """What would be refused is refused here too; where each stage runs."""
-    refuse_early(home, list(home.stages), StageRunConfig.model_validate({}))
-    return ", ".join(f"{stage} on {kind_of(home.options(stage))}" for stage in home.stages)
-
-
-def _model(home: Home) -> str:
-    facts = describe_dense(home.settings_found.embeddings.dense)
-    return f"{facts.model_id} by {facts.provider}, {facts.dim} dimensions"
-
-
-def _engine(home: Home) -> str:
-    engine = choose_engine(home.settings_found.parsing)
-    return f"{engine.name} ({engine.why})"
-
-
 def _instance(home: Home) -> str:
     with open_instance(home.layout) as instance:
         return f"instance in {instance.root_directory}"
-
-
-def _writable(home: Home) -> str:
-    with replacing(home.layout.state / "doctor.probe") as scratch:
-        scratch.write_text("probe")
-    (home.layout.state / "doctor.probe").unlink()
-    return f"{home.layout.home} can be written"
-
-
-def _disk(home: Home) -> str:
-    free = shutil.disk_usage(home.layout.home).free / 2**30
-    if free < _NEEDED_GIB:
-        raise OSError(f"{free:.1f} GiB free, at least {_NEEDED_GIB} wanted; make room or move the home")
-    return f"{free:.0f} GiB free"
-
-
-def _import(module: str) -> Finding:
-    """In a process of its own: a library that crashes on import must not take the doctor along."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False
-    )
-    lines = done.stderr.strip().splitlines()
-    fault = lines[-1] if lines else f"ended with code {done.returncode}"
-    return Finding(f"import {module}", done.returncode == 0, "works" if done.returncode == 0 else fault)

@@ -1,21 +1,24 @@
 """`ingest eval`: how good is what comes out, measured against what should."""
 
-import os
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
+from ingest_assets.app.home import open_home
+from ingest_assets.app.report import require_place, write_report
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.cli.report_files import require_place, write_report
-from ingest_assets.defs.home import open_home
-from ingest_assets.evaluation.matching import find_truth
-from ingest_assets.evaluation.parse import Measured, Sample, measure_all, sample_of
-from ingest_assets.evaluation.report import report_object, speed
-from ingest_assets.intake.folders import Exclusions, Problem, require_folder, walk
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.options import EngineName, ParsingOptions
-from ingest_assets.parsing.engines import PageEngine, choose_engine
-from ingest_assets.parsing.libraries import library_versions
+from ingest_assets.evaluation.parse import (
+    Measured,
+    PageEngine,
+    Sample,
+    circumstances,
+    engine_of,
+    read_and_measure,
+    report_object,
+    samples_in,
+    speed,
+)
+from ingest_assets.settings.parsing import EngineName, ParsingOptions
 
 # name in the report, heading of the column
 _FIGURES = (
@@ -47,11 +50,11 @@ def evaluate_parsing(
     options = open_home(home, only_looks=True).settings_found.parsing
     if engine is not None:
         options = options.model_copy(update={"pdf": engine})
-    chosen = choose_engine(options)
-    samples = _samples(require_folder(documents), require_folder(truth))
+    chosen = engine_of(options)
+    samples = samples_in(documents, truth, warn)
     require_place(output)
     measured = _measured(samples, options, chosen, is_quiet=as_json)
-    report = _circumstances(documents, truth, options, chosen) | report_object(measured)
+    report = circumstances(documents, truth, options, chosen) | report_object(measured)
     if output is not None:
         write_report(output, report)
     if as_json:
@@ -61,59 +64,20 @@ def evaluate_parsing(
     return 1 if report["total"]["failed"] else 0
 
 
-def _samples(documents: Path, truth: Path) -> list[Sample]:
-    """The documents with their truths; refuses where nothing could be compared."""
-    samples = []
-    for seen in walk(documents, Exclusions()):
-        if isinstance(seen, Problem):
-            warn(f"ingest: {documents / seen.path}: {seen.reason}.")
-        else:
-            found = find_truth(PurePosixPath(seen.path), documents, truth)
-            samples.append(sample_of(seen.path, documents / seen.path, found))
-    if not samples:
-        raise ConfigError(f"{documents}: no document is here; give a folder with documents.")
-    if all(sample.truth is None for sample in samples):
-        name = samples[0].name
-        raise ConfigError(
-            f"{truth}: holds the truth of none of the {len(samples)} documents in {documents}; "
-            f"that of {name} would be {name}.md."
-        )
-    return samples
-
-
 def _measured(
     samples: Sequence[Sample], options: ParsingOptions, engine: PageEngine, *, is_quiet: bool
 ) -> list[Measured]:
-    from ingest_assets.parsing.reader import DocumentReader
-
     if not is_quiet:
         compared = sum(sample.truth is not None for sample in samples)
         say(f"{len(samples)} documents, {compared} with a truth; pages read by {engine.name} ({engine.why}).")
         say(f"{_LEGEND}.")
         say(_line([heading for _, heading in _FIGURES], "speed", "document"))
     measured = []
-    for one in measure_all(samples, DocumentReader(options, _threads(), engine)):
+    for one in read_and_measure(samples, options, engine):
         measured.append(one)
         if not is_quiet:
             say(_document_line(one))
     return measured
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-def _circumstances(
-    documents: Path, truth: Path, options: ParsingOptions, engine: PageEngine
-) -> dict[str, Any]:
-    return {
-        "folder": str(documents),
-        "truth": str(truth),
-        "engine": engine.name,
-        "parsing": options.model_dump(mode="json"),
-        "threads": _threads(),
-        "libraries": library_versions(),
-    }
 
 
 def _document_line(one: Measured) -> str:

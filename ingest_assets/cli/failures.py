@@ -6,23 +6,33 @@ from collections.abc import Sized
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.cli import choosing
+from ingest_assets.app.driver import RunReport
+from ingest_assets.app.failures import (
+    FailedDocument,
+    ManifestRow,
+    Retried,
+    Wanted,
+    attempts_at,
+    chosen,
+    file_of,
+    read_inbox,
+    release,
+    require_known,
+    resolved,
+    retry,
+    with_attempts,
+)
+from ingest_assets.app.home import Home, open_home
 from ingest_assets.cli.commands.failures import Choice
-from ingest_assets.cli.ingest import progress_mode
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.cli.retrying import Retried, retry
-from ingest_assets.cli.runs import RunReport
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.inbox import FailedDocument, Wanted, attempts_at, file_of, read_inbox, with_attempts
-from ingest_assets.defs.releasing import release
-from ingest_assets.runner import ManifestRow
+from ingest_assets.cli.runs import executing, progress_mode
 
 
 def list_failures(filters: dict[str, Any], home: Path | None, *, as_json: bool) -> None:
     """Print failures, newest first."""
     here = open_home(home, only_looks=True)
     wanted = Wanted(**filters)
-    choosing.require_known(here, wanted)
+    require_known(here, wanted)
     found = with_attempts(here, [failure for failure in read_inbox(here) if failure in wanted])
     if as_json:
         objects = [failure.as_object() for failure in found]
@@ -44,8 +54,11 @@ def show_failures(document: str, home: Path | None, *, as_json: bool) -> None:
 def retry_failures(choice: Choice, config: dict[str, Any], home: Path | None, *, as_json: bool) -> int:
     """Try again and print what became of each; gives the exit code."""
     here = open_home(home, makes_no_ledger=True)
-    failures = choosing.chosen(here, choice)
-    became, report = retry(here, failures, config, progress_mode(as_json)) if failures else ([], RunReport())
+    failures = chosen(here, choice.documents, Wanted(**choice.filters), takes_all=choice.takes_all)
+    became, report = list[Retried](), RunReport()
+    if failures:
+        with executing(here, progress_mode(as_json)) as executor:
+            became, report = retry(here, failures, config, executor)
     code = 0 if all(each.became in ("done", "gone") for each in became) else 1
     if as_json:
         objects = [each.as_object() for each in became]
@@ -60,7 +73,7 @@ def retry_failures(choice: Choice, config: dict[str, Any], home: Path | None, *,
 def release_failures(choice: Choice, home: Path | None, *, as_json: bool) -> None:
     """Forget failures and print which."""
     here = open_home(home, makes_no_ledger=True)
-    failures = choosing.chosen(here, choice)
+    failures = chosen(here, choice.documents, Wanted(**choice.filters), takes_all=choice.takes_all)
     released = release(here, failures, lambda path: warn(f"waiting for a run that holds {path}"))
     if as_json:
         objects = [{"doc_id": f.doc_id, "stage": f.stage, "code": f.error.code} for f in released]
@@ -72,7 +85,7 @@ def release_failures(choice: Choice, home: Path | None, *, as_json: bool) -> Non
 def show_object(home: Home, document: str) -> dict[str, Any]:
     """Everything that is known of a document's failures, as one object."""
     every = read_inbox(home)
-    doc_id = choosing.resolved(home, every, document)
+    doc_id = resolved(home, every, document)
     failures = with_attempts(home, [failure for failure in every if failure.doc_id == doc_id])
     return {
         "doc_id": doc_id,

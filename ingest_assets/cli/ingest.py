@@ -1,15 +1,14 @@
 """`ingest all | doctags | chunk | embed`: documents in, tables out."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.cli.corpus import CORPUS_STATS, refresh_corpus
-from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.planning import take_in
-from ingest_assets.cli.queue_state import queue_line, queue_object
-from ingest_assets.cli.runs import RunReport, run_batches
-from ingest_assets.cli.summary import (
+from ingest_assets.app.driver import STATISTICS, RunReport, ScanReport, finish, run_batches
+from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.model_switch import buildings
+from ingest_assets.app.queue_run import queue_line, queue_object
+from ingest_assets.app.report import (
     corpus_numbers,
     failure_lines,
     failures,
@@ -19,10 +18,9 @@ from ingest_assets.cli.summary import (
     table_folders,
     vectors_in_words,
 )
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.defs.sets import buildings
-from ingest_assets.intake.scan import ScanReport
+from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.planning import take_in
+from ingest_assets.cli.runs import executing, progress_mode
 
 
 def ingest(
@@ -31,22 +29,16 @@ def ingest(
     """Scan, run, report; gives the exit code."""
     home = open_home(path)
     stages = [stage for stage in stages if stage in home.graph]
-    scan = take_in(home, folder, stages, StageRunConfig(**config))
-    report = run_batches(home, stages, config, reason="cli", progress=progress_mode(as_json))
-    refresh_corpus(home, report)
+    scan = take_in(home, folder, stages, RunOptions(**config))
+    with executing(home, progress_mode(as_json)) as executor:
+        report = run_batches(home, stages, config, executor, reason="cli")
+        finish(home, executor, report)
     result = result_object(home, scan, report)
     if as_json:
         print_json(result)
     else:
         print_result(result)
     return int(result["exit_code"])
-
-
-def progress_mode(as_json: bool) -> str:
-    """A bar for a person, lines for a log, nothing beside a JSON object."""
-    if as_json:
-        return "log"
-    return "bar" if sys.stderr.isatty() else "lines"
 
 
 def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dict[str, Any]:
@@ -111,5 +103,5 @@ def print_result(result: dict[str, Any]) -> None:
     for problem in result.get("problems", ()):
         warn(problem_line(problem))
     for batch, why in result["broken_batches"].items():
-        warn(f"{batch}: {why}" if batch == CORPUS_STATS else f"batch {batch} is not complete: {why}")
+        warn(f"{batch}: {why}" if batch == STATISTICS else f"batch {batch} is not complete: {why}")
     say(f"Tables: {result['home']}/data/<asset>/<batch>.parquet")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from ingest_assets.model.presses import SAME_PRESS_S
+from ingest_assets.core.items import SAME_PRESS_S
 
 INTERRUPTED = 130  # what Typer makes of a KeyboardInterrupt, and shells of SIGINT
 TIDY_END_S = 1.0

@@ -15,10 +15,9 @@ from ingest_assets.cli.commands.proving import demo, up, validate
 from ingest_assets.cli.commands.queue import app as queue_app
 from ingest_assets.cli.commands.running import plan, run_command
 from ingest_assets.cli.interrupts import INTERRUPTED, PRESSES
-from ingest_assets.cli.output import print_json, warn
-from ingest_assets.cli.streams import flush_streams, prepare_streams
-from ingest_assets.model.errors import ConfigError, IngestError
-from ingest_assets.model.steps import STEPS
+from ingest_assets.cli.output import flush_streams, prepare_streams, print_json, warn
+from ingest_assets.core.errors import ConfigError, IngestError
+from ingest_assets.core.items import STEPS
 
 _HELP = """Documents in, vectors out: doctags, chunks and embeddings as Parquet, through Dagster.
 

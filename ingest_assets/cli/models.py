@@ -4,16 +4,27 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.cli.embedding_list import NamedModel, embedding_line, embedding_object, named_models
-from ingest_assets.cli.model_list import docling_model_object, engine_line, engine_object, models_object
+from ingest_assets.app.home import open_home
+from ingest_assets.app.models import (
+    DOCLING_MODELS,
+    PULLED_AS,
+    DoclingModel,
+    NamedModel,
+    Place,
+    docling_model_object,
+    embedding_line,
+    embedding_object,
+    engine_line,
+    engine_object,
+    fetch,
+    models_object,
+    named_models,
+    place_of,
+    pull,
+)
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.defs.home import open_home
-from ingest_assets.embedders.fetching import fetch
-from ingest_assets.embedders.models import PULLED_AS
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.hub import HubUnreachable, ModelNotFetched, hub_cache, hub_name
-from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, DoclingModel, Place, place_of
-from ingest_assets.parsing.engines.pulling import pull
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.model_hub import HubUnreachable, ModelNotFetched, hub_cache, hub_name
 
 _DOCLING = {model.name: model for model in DOCLING_MODELS}
 _SETTINGS = {name: setting for setting, name in PULLED_AS.items()}

@@ -1,8 +1,12 @@
-"""How commands speak: people get text, programs get one JSON object on standard output."""
+"""How commands speak: people get text, programs get one JSON object on standard output or in a file."""
 
+import contextlib
+import io
 import json
+import os
 import sys
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.table import Table as Grid
@@ -42,3 +46,43 @@ def grid(title: str, columns: list[str], rows: list[list[Any]]) -> None:
 def _cell(value: Any) -> str:
     text = f"{value:.1f}" if isinstance(value, float) else str(value)
     return text.replace("[", "\\[")
+
+
+# Reports as JSON files, of the commands that measure.
+
+
+# Standard streams of any kind: closed, full, read only in part, or in another encoding than UTF-8.
+
+
+def prepare_streams() -> None:
+    """Whatever is said can be written; a stream that was closed is one that nobody reads."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # or else the next file to be opened would take its place
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+        stream = getattr(sys, name)
+        if mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def flush_streams() -> int:
+    """Write what is left; gives the exit code where that was not possible, and 0 otherwise.
+
+    Who closes a pipe early has read enough.
+    """
+    code = 0
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            _discard(stream)
+        except OSError as error:
+            _discard(stream)
+            warn(f"ingest: the output could not be written ({error.strerror}).")
+            code = 1
+    return code
+
+
+def _discard(stream: TextIO) -> None:
+    """What is still in its buffer goes nowhere, and the interpreter's own last flush finds no fault."""
+    with contextlib.suppress(OSError), Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())

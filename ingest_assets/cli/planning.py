@@ -2,39 +2,112 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ingest_assets.app.driver import ScanReport, refresh, require_documents, require_ready
+from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.graph import GRAPH, STEPS
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.model_switch import buildings
+from ingest_assets.app.plan import BatchForecast, Estimate, fetch_estimate, forecast, stage_estimate
+from ingest_assets.app.report import problem_line, scan_line, scan_object
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.plan_words import estimate_sentence, set_sentence, totals_sentence
-from ingest_assets.cli.summary import problem_line, scan_line, scan_object
-from ingest_assets.defs.estimates import Estimate, fetch_estimate, stage_estimate
-from ingest_assets.defs.execution import refuse_early
-from ingest_assets.defs.forecast import BatchForecast, forecast
-from ingest_assets.defs.graph import GRAPH, STEPS
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.defs.sets import buildings
-from ingest_assets.intake.inbox import Filter
-from ingest_assets.intake.scan import ScanReport
-from ingest_assets.model.errors import ConfigError
+
+# A plan in two sentences, for a person.
+
+
+_VERBS = {
+    "fetch": "fetch",
+    "documents": "take in",
+    "doctags": "convert",
+    "admission": "judge",
+    "chunks": "chunk",
+    "embeddings": "embed",
+}
+# For one document, and for more.
+_NOTES = {
+    "skipped": ("is done and skipped", "are done and skipped"),
+    "failed_before": ("failed before and is not tried again", "failed before and are not tried again"),
+    "removed": ("leaves the tables", "leave the tables"),
+    "waiting": ("waits for its time to be fetched", "wait for their time to be fetched"),
+}
+
+
+def totals_sentence(totals: Mapping[str, int]) -> str:
+    """What would be done to how many documents, and to how many nothing."""
+    doing = [name for name in ("fetch", *STEPS) if totals.get(name)]
+    would = "Nothing would be computed"
+    if doing:
+        verbs = ", ".join(f"{_verb(name)} {totals[name]}" for name in doing)
+        would = f"Would {verbs} {'document' if totals[doing[-1]] == 1 else 'documents'}"
+    notes = [f"{totals[name]} {words[totals[name] > 1]}" for name, words in _NOTES.items() if totals[name]]
+    return f"{would}; {', '.join(notes)}." if notes else f"{would}."
+
+
+def set_sentence(found: Mapping[str, Any]) -> str:
+    """What a switch of a family to another model means."""
+    new = found["building_model"] or f"set {found['building']}"
+    old = found["serving_model"] or f"set {found['serving']}"
+    count = found["documents_to_embed"]
+    todo = f"{count} {'document' if count == 1 else 'documents'} to embed for {new}"
+    until = "serves until all are done" if found["serving_has_rows"] else "has no rows, and gives way at once"
+    return f"{found['family']}: {todo}; {old} {until}."
+
+
+def estimate_sentence(seconds: Mapping[str, float | None], unknown: Mapping[str, str]) -> str:
+    """How long that would take, as far as anybody can tell; nothing for nothing to do."""
+    steps: dict[str, float] = {}
+    for name, value in seconds.items():
+        if name != "all" and value:
+            steps[_step(name)] = steps.get(_step(name), 0.0) + value
+    gaps = _gaps(unknown)
+    if not steps:
+        return f"Nobody can tell how long ({gaps})." if gaps else ""
+    parts = ", ".join(f"{_verb(step)} {in_words(value)}" for step, value in steps.items())
+    total = f"{'More than' if gaps else 'About'} {in_words(sum(steps.values()))} by past runs"
+    return f"{total} ({parts}; {gaps})." if gaps else f"{total} ({parts})."
+
+
+def _gaps(unknown: Mapping[str, str]) -> str:
+    """Which steps are unknown, and why."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in unknown.items():
+        verbs = reasons.setdefault(reason, [])
+        verbs += [verb for verb in [_verb(_step(name))] if verb not in verbs]
+    return "; ".join(f"{', '.join(verbs)} unknown: {reason}" for reason, verbs in reasons.items())
+
+
+def in_words(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 1:
+        return "a second"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 120 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86_400:.0f} days"
+
+
+def _step(name: str) -> str:
+    return GRAPH[name].step if name in GRAPH else name
+
+
+def _verb(step: str) -> str:
+    return _VERBS.get(step, step)
+
 
 _BATCHES_SHOWN = 20
 
 
-def take_in(home: Home, folder: Path | None, stages: Sequence[str], config: StageRunConfig) -> ScanReport:
+def take_in(home: Home, folder: Path | None, stages: Sequence[str], config: RunOptions) -> ScanReport:
     """What a run does before its first stage; what it would be refused for is refused before all else."""
-    _ = home.stages  # settings that contradict each other
-    refuse_early(home, stages, config)
+    require_ready(home, stages, config)
     if folder is not None:
         home.watch(folder)
-    if not home.sources() and not home.queue.find(Filter(), limit=1):
-        raise ConfigError(
-            f"No folder is watched by {home.layout.home} and nothing is queued; give a folder with --input "
-            "or [sources] in ingest.toml, or a list with `ingest queue import`."
-        )
-    return home.scan()
+    require_documents(home)
+    return refresh(home)
 
 
 def show_plan(
@@ -42,16 +115,14 @@ def show_plan(
 ) -> None:
     """Print the plan of a run with this configuration, for people or programs."""
     home = open_home(path, only_looks=True, must_exist=False)
-    result = plan_object(home, folder, stages, StageRunConfig(**config))
+    result = plan_object(home, folder, stages, RunOptions(**config))
     if as_json:
         print_json(result)
     else:
         _print(result)
 
 
-def plan_object(
-    home: Home, folder: Path | None, stages: Sequence[str], config: StageRunConfig
-) -> dict[str, Any]:
+def plan_object(home: Home, folder: Path | None, stages: Sequence[str], config: RunOptions) -> dict[str, Any]:
     """The plan as one object. What a run does to the ledger first is really done, to the copy of it."""
     stages = [stage for stage in stages if stage in home.graph]
     known = home.ledger.batches()
@@ -84,7 +155,6 @@ def _totals(stages: Sequence[str], found: Sequence[BatchForecast]) -> dict[str, 
     return {
         "fetch": sum(len(each.fetch) for each in found),
         **{step: sum(_in_step(each, step) for each in found) for step in steps},
-        "adopted": sum(len(stage.adopted) for each in found for stage in each.stages),
         "skipped": sum(each.done for each in found),
         "failed_before": sum(_failed_before(each) for each in found),
         "removed": sum(each.gone for each in found),
@@ -101,13 +171,13 @@ def _failed_before(batch: BatchForecast) -> int:
 
 
 def _estimates(
-    home: Home, stages: Sequence[str], config: StageRunConfig, found: Sequence[BatchForecast]
+    home: Home, stages: Sequence[str], config: RunOptions, found: Sequence[BatchForecast]
 ) -> dict[str, Estimate]:
-    """Per stage; what takes its rows along takes no time worth counting."""
+    """Per stage."""
     todo: dict[str, list[list[str]]] = {stage: [] for stage in stages}
     for batch in found:
         for each in batch.stages:
-            todo[each.stage].append([doc for doc in each.run if doc not in each.adopted])
+            todo[each.stage].append(list(each.run))
     fetching = {"fetch": fetch_estimate(home, [batch.fetch for batch in found])}
     return fetching | {stage: stage_estimate(home, stage, some, config) for stage, some in todo.items()}
 
@@ -125,7 +195,7 @@ def _lines(batch: BatchForecast) -> list[dict[str, Any]]:
             "batch": batch.batch,
             "stage": each.stage,
             "run": len(each.run),
-            "done": each.done,
+            "done": len(each.done),
             "failed": len(each.failed),
             "removed": len(each.removed),
         }

@@ -1,19 +1,37 @@
 """`ingest queue`: what is to be acquired is put in, looked at, tried again and run."""
 
 import contextlib
+import json
+import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ingest_assets.cli.importing import ArtifactList, ImportReport, new_artifact, parsed_object
+from pydantic import ValidationError
+
+from ingest_assets.app.driver import RunReport, StageTotals, finish, require_ready
+from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.queue_run import (
+    ArtifactList,
+    Drain,
+    Filter,
+    ImportReport,
+    Retried,
+    new_artifact,
+    parsed_object,
+    queue_object,
+    stats_object,
+)
+from ingest_assets.cli.ingest import print_result, result_object
+from ingest_assets.cli.interrupts import PRESSES
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.queue_state import stats_object
-from ingest_assets.defs.home import open_home
-from ingest_assets.intake.inbox import Filter, Retried
-from ingest_assets.model.errors import Category, ConfigError
+from ingest_assets.cli.runs import executing, progress_mode
+from ingest_assets.core.errors import Category, ConfigError
+from ingest_assets.settings.intake import QueueOptions
 
 MAX_SHOWN = 20
 _NEXT = "`ingest queue run` or the sensor of `ingest up` goes on from here."
@@ -189,3 +207,69 @@ def _print_stats(found: dict[str, Any]) -> None:
         rows = [[api, use["consumed"], use["throttled"]] for api, use in found["quotas"].items()]
         say()
         grid("", ["quota", "consumed", "throttled"], rows)
+
+
+# `ingest queue run`: acquire and ingest what is queued, with limits of its own.
+
+
+_RESOLVERS = "max_per_resolver"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of this command alone; what is None is as configured."""
+
+    workers: int | None = None
+    per_host: int | None = None
+    per_resolver: str | None = None
+
+
+def run_queue(limits: Limits, home: Path | None, *, waits: bool, as_json: bool) -> int:
+    """Acquire, ingest, report; gives the exit code."""
+    _limit(home, limits)
+    here = open_home(home, makes_no_ledger=True)  # without a ledger nothing is queued, and none is made
+    require_ready(here, list(here.graph), RunOptions.model_validate({}))
+    report = RunReport(stages={stage: StageTotals() for stage in here.graph})
+    if here.queue.find(Filter(), limit=1):
+        with executing(here, progress_mode(as_json)) as executor:
+            report = Drain(here, executor, warn, lambda: PRESSES.count > 0, waits, report).run()
+            finish(here, executor, report)
+    result = {"queue": queue_object(here), **result_object(here, None, report)}
+    if as_json:
+        print_json(result)
+    elif not any(result["queue"]["states"].values()):
+        say("Nothing was ever queued here; `ingest queue import FILE.jsonl` takes a list.")
+    else:
+        print_result(result)
+    return int(result["exit_code"])
+
+
+def _limit(home: Path | None, limits: Limits) -> None:
+    """Limits of this command, as variables: the steps read the settings for themselves."""
+    given = {"max_workers": limits.workers, "max_per_host": limits.per_host}
+    for name, value in given.items():
+        if value is not None:
+            _override(name, str(value))
+    if limits.per_resolver is not None:
+        _override(_RESOLVERS, json.dumps(_merged_caps(open_home(home), limits.per_resolver)))
+
+
+def _merged_caps(home: Home, given: str) -> dict[str, int]:
+    """The caps as configured, but for those given as `a:2,b:4`."""
+    pairs = [part.strip().rpartition(":") for part in given.split(",")]
+    try:
+        wanted = QueueOptions.model_validate({_RESOLVERS: {name: cap for name, _, cap in pairs}})
+    except ValidationError:
+        raise ConfigError(
+            f"--max-per-resolver: should name resolvers, each with a number from 1: a:2,b:4; got {given!r}."
+        ) from None
+    return {**home.settings.queue.max_per_resolver, **wanted.max_per_resolver}
+
+
+def _override(name: str, value: str) -> None:
+    """Alone, whatever the spelling: names of variables are read in any case, and a map also key by key."""
+    variable = f"INGEST_QUEUE__{name.upper()}"
+    for known in list(os.environ):
+        if known.upper() == variable or known.upper().startswith(f"{variable}__"):
+            del os.environ[known]
+    os.environ[variable] = value

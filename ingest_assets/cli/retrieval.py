@@ -2,25 +2,58 @@
 
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ingest_assets.app.home import open_home
+from ingest_assets.app.model_switch import families
+from ingest_assets.app.report import require_place, write_report
 from ingest_assets.cli.commands.evaluating import SetName
-from ingest_assets.cli.evaluation_home import Ingested, alone, ingest_set, layout_for
-from ingest_assets.cli.ingest import progress_mode
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.cli.report_files import require_place, write_report
-from ingest_assets.cli.retrieval_report import print_report, report_object
-from ingest_assets.defs.home import open_home
-from ingest_assets.defs.sets import families
-from ingest_assets.evaluation.found import DOCUMENT_FIGURES, PASSAGE_FIGURES
-from ingest_assets.evaluation.gates import Gate, read_gate
-from ingest_assets.evaluation.labelled.cranfield import read_cranfield
-from ingest_assets.evaluation.labelled.labelled_set import LabelledSet
-from ingest_assets.evaluation.labelled.own_files import read_own_files
-from ingest_assets.evaluation.labelled.question_spans import read_spans
-from ingest_assets.model.errors import ConfigError, IngestError
+from ingest_assets.cli.runs import executing, progress_mode
+from ingest_assets.core.errors import ConfigError, IngestError
+from ingest_assets.evaluation.ingest import Ingested, alone, ingest_set, layout_for, report_object
+from ingest_assets.evaluation.labelled import LabelledSet, read_cranfield, read_own_files, read_spans
+from ingest_assets.evaluation.retrieval import DOCUMENT_FIGURES, PASSAGE_FIGURES, Figures, Gate, read_gate
 from ingest_assets.samples import labelled_folder
+
+# What `ingest eval retrieval` has to say: one object for programs, a few lines for people.
+
+
+def print_report(report: dict[str, Any]) -> None:
+    """The report for a person."""
+    counts = report["counts"]
+    say(
+        f"{report['set']}: {counts['searchable']} of {counts['documents']} documents can be found "
+        f"({counts['rejected']} rejected, {counts['failed']} failed, {counts['without_text']} without text), "
+        f"{counts['chunks']} chunks; {counts['queries'] - counts['without_relevant']} queries."
+    )
+    if counts["lost_relevant"]:
+        say(f"{counts['lost_relevant']} relevant documents cannot be found, and count as misses.")
+    if counts["without_relevant"]:
+        said = f"{counts['without_relevant']} of {counts['queries']} queries"
+        say(f"{said} have no document judged relevant, and are left out.")
+    dense = report["models"]["dense"]
+    say(f"Dense: {dense.get('model_id')} by {dense.get('provider')}; lexical: BM25; fused: reciprocal ranks.")
+    if "aligned_share" in report:
+        say(f"{report['aligned_share']['all']:.1%} of the chunks' tokens have a place in the texts.")
+    for title, rankings in [("", report["rankings"]), *report.get("by_text", {}).items()]:
+        _print_table(title, rankings)
+    if "home" in report:  # it was kept
+        say(f"Tables: {report['home']}/data")
+
+
+def _print_table(title: str, rankings: dict[str, Figures]) -> None:
+    shown = [name for name in next(iter(rankings.values())) if not name.startswith("token_iou")]
+    names = [name for name in shown if not name.startswith("token_precision") or name.endswith("@5")]
+    widths = [max(len(name), 7) for name in names]
+    say()
+    say(f"{title or 'ranking':24}" + "  ".join(f"{n:>{w}}" for n, w in zip(names, widths, strict=True)))
+    for ranking, figures in rankings.items():
+        cells = [f"{figures[name]:>{width}.3f}" for name, width in zip(names, widths, strict=True)]
+        say(f"{ranking:24}" + "  ".join(cells))
+
 
 _READERS = {"cranfield": read_cranfield, "spans": read_spans, "files": read_own_files}
 
@@ -42,7 +75,9 @@ def evaluate_retrieval(
     settled = open_home(home, makes_no_ledger=True)
     layout = layout_for(settled, chosen)
     with alone(settled.layout):
-        done = ingest_set(settled, layout, chosen, progress_mode(as_json))
+        done = ingest_set(
+            settled, layout, chosen, partial(executing, progress=progress_mode(as_json), with_settings=True)
+        )
         _require_chunks(done)
         _require_rows(done)
         report = report_object(done, chosen, gates)

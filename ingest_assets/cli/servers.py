@@ -14,8 +14,8 @@ from logging.handlers import RotatingFileHandler
 
 import psutil
 
+from ingest_assets.core.layout import Layout
 from ingest_assets.defs.instance import environment
-from ingest_assets.storage.layout import Layout
 
 _LOG_BYTES = 10 * 1024 * 1024
 _LOG_FILES = 3

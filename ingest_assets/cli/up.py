@@ -5,13 +5,13 @@ import socket
 import threading
 from pathlib import Path
 
+from ingest_assets.app.home import Home, open_home
 from ingest_assets.cli.interrupts import PRESSES
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.servers import Server, commands
-from ingest_assets.defs.home import Home, open_home
+from ingest_assets.core.errors import ConfigError
 from ingest_assets.defs.instance import apply_pools, open_instance
 from ingest_assets.defs.orphans import settle_orphans
-from ingest_assets.model.errors import ConfigError
 from ingest_assets.storage.locks import FileLock
 
 ADDRESS = "127.0.0.1"
@@ -22,7 +22,7 @@ _STOPPING = f"ingest: stopping; servers and runs get up to {_STOP_SECONDS:g} s, 
 def serve(home: Path | None, port: int, *, as_json: bool) -> int:
     """Run the servers until Ctrl-C; gives the exit code."""
     here = open_home(home)
-    _ = here.stages  # settings that contradict each other are refused before anything starts
+    here.validate()
     lock = FileLock(here.layout.up_lock)
     if not lock.try_acquire():
         raise ConfigError(f"{here.layout.home} is already up; stop that `ingest up` first.")

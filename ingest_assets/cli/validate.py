@@ -3,25 +3,33 @@
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.parity_runs import VariantResult, alone, run_variants, take_in
-from ingest_assets.cli.summary import problem_line, scan_object
-from ingest_assets.cli.variants import Variant, choose_variants
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.parity import (
+from ingest_assets.app.execution import (
     Circumstances,
     ParityRecord,
     circumstances_of,
     drop_record,
     write_record,
 )
-from ingest_assets.intake.folders import require_folder
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.identity import code_version_on_disk
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.report import problem_line, scan_object
+from ingest_assets.app.validate import (
+    Variant,
+    VariantResult,
+    alone,
+    choose_variants,
+    require_folder,
+    run_variants,
+    take_in,
+)
+from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.runs import executing
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.identity import code_version_on_disk
 from ingest_assets.samples import samples_folder
 
 
@@ -40,7 +48,8 @@ def validate(
         problems = scan_object(found)["problems"]
         if not as_json:
             _announce(here, folder, found.new, variants, problems)
-        results = run_variants(here, variants, _progress_mode(as_json), _teller(len(variants), as_json))
+        run = partial(executing, progress=_progress_mode(as_json), with_settings=True)
+        results = run_variants(here, variants, run, _teller(len(variants), as_json))
         objection = _objection(results, circumstances)
         _keep_or_drop_record(here, folder, circumstances, results, objection)
     if as_json:

@@ -1,1 +1,7 @@
-"""Dagster's face: assets, checks, the IO manager, partitions, automation, and what they are wired with."""
+"""The Dagster deployment, and nothing else: every rule it follows is in `app`.
+
+`assets.py` makes one asset per stage of the graph, `checks.py` its asset checks, `io_manager.py` commits and
+loads tables, `automation.py` has jobs, sensors and the schedule, `resources.py` what assets are given.
+`in_process.py` runs batches for commands, `instance.py` opens the Dagster instance of a home, `orphans.py`
+settles runs whose process died, and `build.py` binds it all into definitions.
+"""

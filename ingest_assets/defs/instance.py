@@ -4,20 +4,21 @@ import os
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import IntegrityError
 
-from ingest_assets.config import PoolSettings
-from ingest_assets.defs.kept_storage import with_kept_files
+from ingest_assets.core.layout import Layout
+from ingest_assets.settings.tree import PoolSettings
 from ingest_assets.storage.atomic import replacing
-from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
 
-_NO_CAPTURE = {
-    "module": "dagster.core.storage.noop_compute_log_manager",
-    "class": "NoOpComputeLogManager",
-    "config": {},
-}
+_COMMAND_FILE = "dagster-command.yaml"
+# Steps of a command print to the terminal: Dagster's capture takes standard error away from a live bar, and
+# its helpers complain at Ctrl-C. A key that comes twice in YAML counts as it comes last.
+_NO_CAPTURE = """
+compute_logs:
+  module: dagster.core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
+"""
 
 
 def environment(layout: Layout) -> dict[str, str]:
@@ -32,34 +33,36 @@ def environment(layout: Layout) -> dict[str, str]:
 def open_instance(layout: Layout, *, for_command: bool = False) -> dg.DagsterInstance:
     """The instance that the web UI of this home uses too; made on first use.
 
-    `for_command` is for runs inside a command. Their steps print to the terminal as usual: Dagster's capture
-    takes standard error away from a live bar, and its helpers complain aloud at Ctrl-C. Dagster's own files
-    stay open meanwhile.
+    `for_command` is for runs inside a command, whose steps print to the terminal.
     """
-    _write_instance_file(layout)
+    text = _write_instance_file(layout)
     os.environ.update(environment(layout))
-    changes = {"compute_logs": _NO_CAPTURE} if for_command else {}
-    ref = InstanceRef.from_dir(str(layout.state), overrides=changes)
+    file = layout.instance_copy
     if for_command:
-        ref = with_kept_files(ref)
+        file = layout.state / _COMMAND_FILE
+        _write_if_other(file, text + _NO_CAPTURE)
     # Two that make Dagster's SQLite files at the same time leave them with two versions, for good.
     lock = FileLock(layout.instance_lock)
     lock.acquire()
     try:
-        return dg.DagsterInstance.from_ref(ref)
+        return dg.DagsterInstance.from_config(str(layout.state), file.name)
     finally:
         lock.release()
 
 
-def _write_instance_file(layout: Layout) -> None:
+def _write_instance_file(layout: Layout) -> str:
     """Dagster reads its settings only beside its storage, so `state/` gets a copy whenever they changed."""
     own = layout.instance_file
     origin = own if own.is_file() else shipped_instance_file()
     head = f"# Copied by `ingest` from {origin}\n# To change it, edit {own} (and restart `ingest up`).\n"
     text = head + origin.read_text(encoding="utf-8")
-    copy = layout.instance_copy
-    if not copy.is_file() or copy.read_text(encoding="utf-8") != text:
-        with replacing(copy) as scratch:
+    _write_if_other(layout.instance_copy, text)
+    return text
+
+
+def _write_if_other(file: Path, text: str) -> None:
+    if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        with replacing(file) as scratch:
             scratch.write_text(text, encoding="utf-8")
 
 

@@ -1,7 +1,6 @@
 """The IO manager: commits staged parts into one Parquet file per asset and batch, and loads lazy scans."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,21 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from ingest_assets.defs.graph import GRAPH
-from ingest_assets.defs.healing import putting_damage_aside
-from ingest_assets.defs.home import Home
-from ingest_assets.defs.resources.home import HomeResource
-from ingest_assets.defs.sets import Building, cut_over, prune_others, prune_unwanted
-from ingest_assets.defs.staged import Staged
-from ingest_assets.model.schemas import TableSpec
-from ingest_assets.storage.tables import Committed, Table, commit, existing_table
+from ingest_assets.app.driver import (
+    STATISTICS,
+    commit_staged,
+    counts_for_statistics,
+    make_statistics,
+    statistics_are_due,
+)
+from ingest_assets.app.graph import GRAPH
+from ingest_assets.app.home import Home
+from ingest_assets.app.model_switch import Building
+from ingest_assets.app.stage_run import Staged
+from ingest_assets.core.schemas import LEXICAL_STATS, TableSpec
+from ingest_assets.defs.keys import UNFINISHED
+from ingest_assets.defs.resources import HomeResource
+from ingest_assets.storage.table import Committed, Table, existing_table
 
 ALLOW_MISSING = "allow_missing_partitions"
 _PREVIEW_ROWS = 5
@@ -28,22 +34,19 @@ class ParquetTables(dg.ConfigurableIOManager):
     """Atomic Parquet below `<home>/data/<asset>/<batch>.parquet`."""
 
     home: HomeResource
+    # After the last batch of runs that nobody else finishes, what is of the whole corpus is made here.
+    finishes: bool = True
 
     def handle_output(self, context: dg.OutputContext, obj: Staged) -> None:
         """Commit the parts; the table is there whole, or as it was. A set that is whole by that serves."""
         home, stage, batch = self.home.open(), obj.outcome.stage, obj.commit.batch
-        has_sets = stage in GRAPH and GRAPH[stage].has_sets
-        with putting_damage_aside(home), released(obj):
-            committed = commit(home.layout, obj.commit)
-            metadata = table_metadata(committed, obj.commit.spec)
-            if has_sets:
-                prune_others(home, stage, batch)
-            if stage == "chunks":
-                prune_unwanted(home, batch)
-        if has_sets:
-            found = cut_over(home, stage, context.log.info)
-            metadata |= set_metadata(home, stage, batch, found)
+        committed, building = commit_staged(home, obj, context.log.info)
+        metadata = table_metadata(committed, obj.commit.spec)
+        if stage in GRAPH and GRAPH[stage].has_sets:
+            metadata |= set_metadata(home, stage, batch, building)
         context.add_output_metadata(metadata)
+        if self.finishes and counts_for_statistics(stage) and statistics_are_due(home) and _is_alone(context):
+            context.log_event(dg.AssetMaterialization(STATISTICS, metadata=dict(statistics_metadata(home))))
 
     def load_input(self, context: dg.InputContext) -> Any:
         """A `Table`, or a lazy frame where the input is annotated as one."""
@@ -54,13 +57,18 @@ class ParquetTables(dg.ConfigurableIOManager):
         return table.scan() if context.dagster_type.typing_type is pl.LazyFrame else table
 
 
-@contextmanager
-def released(staged: Staged) -> Iterator[None]:
-    """Its locks are let go of, however it ends."""
-    try:
-        yield
-    finally:
-        staged.release()
+def _is_alone(context: dg.OutputContext) -> bool:
+    """True when no other run of a batch is queued or running: the last one finishes for all."""
+    unfinished = context.step_context.instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1000)
+    return all(run.run_id == context.run_id for run in unfinished if "dagster/partition" in run.tags)
+
+
+def statistics_metadata(home: Home) -> Mapping[str, Any]:
+    """Make the statistics of the whole corpus; gives what the web UI shows of them."""
+    committed, numbers = make_statistics(home)
+    metadata = table_metadata(committed, LEXICAL_STATS)
+    rows = {"dagster/row_count": metadata.pop("dagster/partition_row_count")}
+    return metadata | rows | numbers
 
 
 def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:

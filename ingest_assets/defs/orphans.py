@@ -1,15 +1,8 @@
 """Runs and leases whose process is gone: a power cut must not leave a run 'started', its pool slot taken, or
 what it was acquiring out of reach until the lease's end."""
 
-import os
-import socket
-import time
-from pathlib import Path
-
 import dagster as dg
 import psutil
-
-from ingest_assets.defs.home import Home
 
 _OPEN = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 # Clocks are set right now and then, and a process's start is reckoned from the clock.
@@ -22,9 +15,7 @@ def settle_orphans(instance: dg.DagsterInstance) -> list[str]:
     Runs in SQLite belong to this machine, so their processes can be seen. On another storage they may be
     anywhere, and it is for the run launcher there to know.
     """
-    from dagster._core.storage.runs import SqliteRunStorage  # a quarter second that loading need not pay
-
-    if not isinstance(instance.run_storage, SqliteRunStorage):
+    if not type(instance.run_storage).__name__.startswith("Sqlite"):
         return []
     settled = []
     for run in instance.get_runs(filters=dg.RunsFilter(statuses=_OPEN)):
@@ -44,32 +35,6 @@ def _free_slots_of_ended_runs(instance: dg.DagsterInstance) -> None:
         run = instance.get_run_by_id(run_id)
         if run is None or run.is_finished:
             storage.free_concurrency_slots_for_run(run_id)
-
-
-def worker_name() -> str:
-    """Who this process is, so that others on this machine can tell when it is gone."""
-    return f"{_machine()} {os.getpid()} {psutil.Process().create_time():.2f}"
-
-
-def settle_leases(home: Home) -> int:
-    """End the leases of workers of this machine that are dead; those of other machines end by time."""
-    now = time.time()
-    return sum(home.queue.expire(worker, now) for worker in home.queue.workers() if _is_dead(worker))
-
-
-def _is_dead(worker: str) -> bool:
-    machine, _, process = worker.rpartition(" ")[0].rpartition(" ")
-    if machine != _machine():
-        return False
-    try:
-        return f"{psutil.Process(int(process)).create_time():.2f}" != worker.rpartition(" ")[2]
-    except psutil.NoSuchProcess:
-        return True
-
-
-def _machine() -> str:
-    """This host and its process numbers: containers may share a name, and each has a pid 1 of its own."""
-    return f"{socket.gethostname()} {Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 def _process_of(instance: dg.DagsterInstance, run_id: str) -> tuple[int, float] | None:

@@ -3,15 +3,43 @@
 import copy
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ingest_assets.embedders.counting import count_all
+from ingest_assets.core.errors import ContractBroken, ItemError
 from ingest_assets.embedders.errors import AnyText, EmbedderClosed
-from ingest_assets.model.errors import ContractBroken, ItemError
+
+# Counters of one call of an embedder: how many tokens, how many texts were cut, what it cost.
+
+
+_counts: ContextVar[dict[str, int] | None] = ContextVar("counts of an embedder", default=None)
+
+
+@contextmanager
+def counting() -> Iterator[dict[str, int]]:
+    """What is counted in this thread meanwhile."""
+    counts: dict[str, int] = {}
+    token = _counts.set(counts)
+    try:
+        yield counts
+    finally:
+        _counts.reset(token)
+
+
+def count(name: str, number: int = 1) -> None:
+    """Add to a counter of whoever called the embedder in this thread, if someone counts.
+
+    What a lane of a `Batcher` counts goes there with the vector, as `Counted`.
+    """
+    counts = _counts.get()
+    if counts is not None:
+        counts[name] = counts.get(name, 0) + number
+
 
 Text = TypeVar("Text")
 
@@ -129,7 +157,9 @@ class Batcher(Generic[Text]):
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for these texts
             self._finish(batch, [], error)
             return
-        self._finish(batch, results, _miscount(results, len(batch)))
+        is_whole = len(results) == len(batch)
+        broken = ContractBroken(f"The model gave {len(results)} vectors for {len(batch)} texts.")
+        self._finish(batch, results, None if is_whole else broken)
 
     def _take(self) -> list[_Piece[Text]]:
         """The oldest call's longest text, and the next longest of all calls that fit beside it."""
@@ -162,12 +192,6 @@ class Batcher(Generic[Text]):
         self._waiting = [piece for piece in self._waiting if not is_unwanted(piece)]
 
 
-def _miscount(results: Vectors, expected: int) -> ItemError | None:
-    if len(results) == expected:
-        return None
-    return ContractBroken(f"The model gave {len(results)} vectors for {expected} texts.")
-
-
 def _settle(piece: _Piece[Text], result: np.ndarray | Counted | BaseException) -> None:
     call = piece.call
     call.results[piece.index] = result
@@ -187,7 +211,8 @@ def _rows(call: _Call[Text]) -> np.ndarray:
     made: dict[int, np.ndarray] = {}
     for index, result in enumerate(call.results):
         if isinstance(result, Counted):
-            count_all(result.counts)
+            for name, number in result.counts.items():
+                count(name, number)
             made[index] = result.vector
         elif isinstance(result, np.ndarray):
             made[index] = result

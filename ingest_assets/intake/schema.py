@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
 
-from ingest_assets.model.errors import IngestError
+from ingest_assets.core.errors import IngestError
 
 LEDGER_VERSION = 3
 

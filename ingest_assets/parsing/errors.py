@@ -4,7 +4,7 @@
 `E_PARSE_…` says that its bytes cannot be read; `E_OCR_…` that its pictures cannot.
 """
 
-from ingest_assets.model.errors import Category, ItemError
+from ingest_assets.core.errors import Category, ItemError
 
 
 class ParseError(ItemError):

@@ -15,20 +15,15 @@ from docling.models.base_layout_model import BaseLayoutModel
 from docling.models.base_table_model import BaseTableStructureModel
 from docling_core.types.doc import DocItemLabel, Size, TableCell
 
-from ingest_assets.parsing.embedded.blocks import Block
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.content import PageContent
-from ingest_assets.parsing.embedded.contents import contents_grid
-from ingest_assets.parsing.embedded.grids import Grid, GridCell, grid_of, table_words
-from ingest_assets.parsing.embedded.layout import RENDER_SCALE, PageLayout, Region
-from ingest_assets.parsing.embedded.ocr import ScannedPageOcrModel, ScannedPageOcrOptions
-from ingest_assets.parsing.embedded.pages import (
-    BlockCluster,
-    RegionCluster,
-    docling_box,
-    page_turn,
-)
-from ingest_assets.parsing.embedded.turns import TO_UPRIGHT, turned_back
+from ingest_assets.parsing.pdf.blocks import Block
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.content import PageContent
+from ingest_assets.parsing.pdf.contents import contents_grid
+from ingest_assets.parsing.pdf.grids import Grid, GridCell, grid_of, table_words
+from ingest_assets.parsing.pdf.layout import RENDER_SCALE, PageLayout, Region
+from ingest_assets.parsing.pdf.ocr import ScannedPageOcrModel, ScannedPageOcrOptions
+from ingest_assets.parsing.pdf.pages import BlockCluster, RegionCluster, docling_box, page_turn
+from ingest_assets.parsing.pdf.turns import TO_UPRIGHT, turned_back
 
 __all__ = ["EmbeddedLayoutOptions", "GeometricTableOptions", "ScannedPageOcrOptions"]
 

@@ -1,11 +1,16 @@
-"""Whether and how often: everything around an item, and nothing about what an item is."""
+"""Whether, when and how often an item runs: everything around an item, and nothing about what an item is.
 
-from ingest_assets.runner.clock import Clock, SystemClock
-from ingest_assets.runner.hooks import NO_HOOKS, QuietHooks
+`run.py` runs a plan; `coordinator.py` keeps the workers busy, `schedule.py` has order, retries and the error
+budget, `attempt.py` one attempt and its errors, `manifest.py` the log of attempts, `progress.py` and
+`telemetry.py` what others see of it.
+"""
+
+from ingest_assets.runner.attempt import Quarantine
 from ingest_assets.runner.manifest import Manifest, ManifestRow, read_manifest, read_newest
 from ingest_assets.runner.progress import BarProgress, LogProgress, NoProgress
-from ingest_assets.runner.quarantine import Quarantine
-from ingest_assets.runner.run import run_stage
+from ingest_assets.runner.report import NO_HOOKS, QuietHooks
+from ingest_assets.runner.run import RunSpec, run_stage
+from ingest_assets.runner.schedule import Clock, SystemClock
 from ingest_assets.runner.telemetry import Telemetry
 
 __all__ = [
@@ -18,6 +23,7 @@ __all__ = [
     "NoProgress",
     "Quarantine",
     "QuietHooks",
+    "RunSpec",
     "SystemClock",
     "Telemetry",
     "read_manifest",

@@ -4,21 +4,27 @@ import contextlib
 import queue
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ingest_assets.model.errors import QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.outcomes import StageOutcome, Verdict
-from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
-from ingest_assets.runner.budget import reason_to_stop, too_many_abandoned
-from ingest_assets.runner.interrupts import Interrupts
-from ingest_assets.runner.records import attempt_of
-from ingest_assets.runner.reporter import Reporter
-from ingest_assets.runner.retry import backoff_s, is_loss, should_retry
-from ingest_assets.runner.setup import Setup
-from ingest_assets.runner.tally import Tally
-from ingest_assets.runner.tickets import ReadyQueue, RetryQueue, Ticket
-from ingest_assets.runner.verdicts import verdict_of
+from ingest_assets.core.errors import QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
+from ingest_assets.core.items import ItemContext, StageOutcome, Verdict, WorkItem
+from ingest_assets.runner.attempt import Attempt, Attempting, attempt_of, caught, described
+from ingest_assets.runner.report import Reporter, Tally
+from ingest_assets.runner.schedule import (
+    ReadyQueue,
+    RetryQueue,
+    Ticket,
+    backoff_s,
+    is_loss,
+    reason_to_stop,
+    should_retry,
+    too_many_abandoned,
+    verdict_of,
+)
+from ingest_assets.runner.signals import Interrupts
+
+if TYPE_CHECKING:
+    from ingest_assets.runner.run import RunSpec
 
 PLAN_ITEMS_PER_TURN = 1000
 LOOK_INTERVAL_S = 1.0  # between looks at a backend that may have broken
@@ -28,19 +34,19 @@ _NOTHING_HELD = contextlib.nullcontext()
 class Coordinator:
     """One stage run, in the caller's thread. What it holds is bounded by `max_queue` and the workers."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._items = iter(setup.plan.items)
+    def __init__(self, spec: "RunSpec") -> None:
+        self._items = iter(spec.plan.items)
         self._plan_has_more = True
-        self._options = setup.options
-        self._backend = setup.backend
-        self._quarantine = setup.quarantine if setup.options.force else None
-        self._clock = setup.clock
-        self._rng = setup.rng
-        self._call = Attempting(setup.stage, setup.worker, setup.options.per_item_timeout_s)
-        self._tally = Tally(setup.rng)
-        self._reporter = Reporter(setup, self._tally)
+        self._options = spec.options
+        self._backend, self._keeps_backend = spec.backend, spec.keep_backend
+        self._quarantine = spec.quarantine if spec.options.force else None
+        self._clock = spec.clock
+        self._rng = spec.rng
+        self._call = Attempting(spec.plan.stage, spec.worker, spec.options.per_item_timeout_s)
+        self._tally = Tally(spec.rng)
+        self._reporter = Reporter(spec, self._tally)
         self._open: dict[int, Ticket] = {}
-        self._ready = ReadyQueue(setup.options.schedule)
+        self._ready = ReadyQueue(spec.options.schedule)
         self._retrying = RetryQueue()
         self._in_flight: dict[Future[Any], Ticket] = {}
         self._arrivals: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
@@ -250,7 +256,8 @@ class Coordinator:
         """Kill what still runs and tell everybody; called on every way out, and not to be interrupted."""
         with self._interrupts.held():
             try:
-                self._reporter.close_backend()
+                if not self._keeps_backend or not all(future.done() for future in self._in_flight):
+                    self._reporter.close_backend()
                 self._settle_arrivals(0)
             finally:
                 outcome = self._reporter.finish(list(self._open.values()))

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.core.items import StageOutcome
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,11 +12,9 @@ from opentelemetry import metrics, trace
 from opentelemetry.metrics import Meter
 from opentelemetry.trace import Span, StatusCode, Tracer
 
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.outcomes import StageOutcome, Verdict
-from ingest_assets.runner.attempt import Attempt
-from ingest_assets.runner.records import exec_s, queue_s
-from ingest_assets.runner.tickets import Ticket
+from ingest_assets.core.items import StageOutcome, Verdict, WorkItem
+from ingest_assets.runner.attempt import Attempt, exec_s, queue_s
+from ingest_assets.runner.schedule import Ticket
 
 SCOPE = "ingest_assets"
 BUCKETS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)

@@ -1,1 +1,5 @@
-"""What happens to one item: documents, doctags, chunks and embeddings, each a frozen, picklable recipe."""
+"""What happens to one item: each stage is a frozen, picklable recipe in a module of its own.
+
+`base.py` has the `Stage` class, the plan and the worker that every stage shares; `inputs.py` reads the tables
+above. `docs/adding-a-stage.md` adds one: a module here, and an entry in `app/graph.py`.
+"""

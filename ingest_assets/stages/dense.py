@@ -8,29 +8,49 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from ingest_assets.embedders.batching import vectors_made
-from ingest_assets.embedders.counting import counting
-from ingest_assets.embedders.registry import close_dense, describe_dense, open_dense
-from ingest_assets.embedders.vector_cache import CACHE_FILE, VectorCache, open_cache
-from ingest_assets.model.embedding import CacheOptions, DenseFacts, DenseOptions, Truncation
-from ingest_assets.model.errors import ContractBroken, ItemError
-from ingest_assets.model.identity import canonical_json, sha256_text
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.schemas import TableSpec, dense_spec
-from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
-from ingest_assets.stages.stage import PRELOAD, Candidate
-from ingest_assets.stages.vectors import is_direction, of_chunk, require_vectors
-from ingest_assets.storage.tables import Table
+from ingest_assets.core.errors import ContractBroken, ItemError
+from ingest_assets.core.identity import canonical_json, sha256_text
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.core.schemas import TableSpec, dense_spec
+from ingest_assets.embedders.batching import counting, vectors_made
+from ingest_assets.embedders.cache import CACHE_FILE, VectorCache, open_cache
+from ingest_assets.embedders.providers import close_dense, describe_dense, open_dense
+from ingest_assets.settings.embeddings import CacheOptions, DenseFacts, DenseOptions, Truncation
+from ingest_assets.stages.base import PRELOAD, Candidate, Finding, Stage, TableCheck
+from ingest_assets.stages.inputs import (
+    IDENTITY,
+    chunked_documents,
+    is_direction,
+    of_chunk,
+    read_chunks,
+    require_vectors,
+)
+from ingest_assets.storage.parquet import naming_damage
+from ingest_assets.storage.table import Table
 
 _MIB = 1024 * 1024
+_UNIT_TOLERANCE = 1e-4
 _TEXTS_AT_ONCE = 128  # kept in the cache together: what a kill may cost of a document
 
 Keep = Callable[[Sequence[str], np.ndarray], None]
 
 
+def _vectors_are_sound(stage: "DenseStage", table: Table) -> Finding:
+    dim = stage.facts.dim
+    faults = faulty_vectors(table, dim, is_unit=stage.facts.normalized)
+    metadata = {
+        "dimension": faults.dimension or f"{dim}, as declared",
+        "not_finite": len(faults.not_finite),
+        "not_unit": len(faults.not_unit),
+        "first": ", ".join((faults.not_finite + faults.not_unit)[:5]) or "none",
+    }
+    return Finding(faults.is_empty(), metadata)
+
+
 @dataclass(frozen=True, slots=True)
-class DenseStage:
+class DenseStage(Stage):
     """One vector per chunk, from whichever provider the settings name.
 
     The provider opens with the first document of a process and stays open for its next batches; it goes with
@@ -39,7 +59,15 @@ class DenseStage:
 
     name: ClassVar[str] = "dense"
     version: ClassVar[str] = "2"
+    table: ClassVar[TableSpec] = dense_spec(384)  # of the packaged model
     preload: ClassVar[tuple[str, ...]] = PRELOAD
+    checks: ClassVar[tuple[TableCheck, ...]] = (
+        TableCheck(
+            "vectors_are_unit_vectors",
+            "Vectors have the model's dimension, no NaN, and unit length unless the settings leave it.",
+            _vectors_are_sound,
+        ),
+    )
 
     options: DenseOptions = DenseOptions()
     cache: CacheOptions = CacheOptions()
@@ -86,7 +114,7 @@ class DenseStage:
         table = chunks.select(IDENTITY).append_column("vector", column).append_column("norm", pa.array(norms))
         return table.cast(schema)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """End all that waits for the provider in this process; whoever embeds next opens it anew."""
         close_dense(self.options)
 
@@ -167,3 +195,45 @@ def _of_length(dim: int, remembered: np.ndarray | None) -> np.ndarray | None:
 def cache_space(facts: DenseFacts, truncation: Truncation) -> str:
     """Vectors are the same where all that decides them is; one of a cut text answers none that is refused."""
     return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage", truncation]))
+
+
+# What must hold of the vectors of a table.
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFaults:
+    """Chunks whose vector breaks a rule."""
+
+    dimension: str | None
+    not_finite: list[str]
+    not_unit: list[str]
+
+    def is_empty(self) -> bool:
+        return self.dimension is None and not self.not_finite and not self.not_unit
+
+
+def faulty_vectors(table: Table, dim: int, *, is_unit: bool = True) -> VectorFaults:
+    """Vectors of another dimension, with a NaN or infinity, or not of unit length where they should be."""
+    wrong, not_finite, not_unit = None, [], []
+    for path in table.paths:
+        with naming_damage(path):
+            kind = pq.read_schema(path).field("vector").type
+        if not pa.types.is_fixed_size_list(kind) or kind.list_size != dim:
+            wrong = f"{path.name} has {kind}, expected {dim} dimensions"
+            continue
+        with naming_damage(path):
+            rows = pq.read_table(path, columns=["chunk_id", "vector"]).combine_chunks()
+        vectors = _matrix(rows, dim)
+        finite = np.isfinite(vectors).all(axis=1)
+        norms = np.linalg.norm(vectors, axis=1)
+        unit = np.abs(norms - 1) <= _UNIT_TOLERANCE if is_unit else norms > 0
+        not_finite += rows.filter(pa.array(~finite))["chunk_id"].to_pylist()
+        not_unit += rows.filter(pa.array(finite & ~unit))["chunk_id"].to_pylist()
+    return VectorFaults(wrong, not_finite, not_unit)
+
+
+def _matrix(rows: pa.Table, dim: int) -> np.ndarray:
+    if rows.num_rows == 0:
+        return np.empty((0, dim), dtype=np.float32)
+    column = rows["vector"].chunk(0)
+    return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)

@@ -2,31 +2,69 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from ingest_assets.model.identity import canonical_json, document_name, sha256_text
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.model.schemas import DOCTAGS, TableSpec
-from ingest_assets.parsing.engines.choice import EMBEDDED, PAGE_FORMATS, PageEngine
+from ingest_assets.core.identity import canonical_json, document_name, sha256_text
+from ingest_assets.core.items import ItemContext, Result, WorkItem
+from ingest_assets.core.schemas import DOCTAGS, TableSpec
+from ingest_assets.parsing.engines import EMBEDDED, PAGE_FORMATS, PageEngine
 from ingest_assets.parsing.libraries import library_versions
-from ingest_assets.parsing.media import DOCLING_FORMATS
-from ingest_assets.parsing.parsed import renamed
-from ingest_assets.parsing.ranges import ReadPages
-from ingest_assets.stages.adoption import StoredRows
+from ingest_assets.parsing.media import DOCLING_FORMATS, PDF
+from ingest_assets.parsing.page_ranges import PageRange, ReadPages, ranges_of, together, unpacked
+from ingest_assets.parsing.reader import renamed
+from ingest_assets.settings.parsing import ParsingOptions
+from ingest_assets.stages.base import ADOPTS, PRELOAD, BeforeBatch, Candidate, Lending, Stage, StoredRows
 from ingest_assets.stages.documents import read_verified
-from ingest_assets.stages.lending import Lending
-from ingest_assets.stages.page_store import PageStore
-from ingest_assets.stages.stage import ADOPTS, PRELOAD, Candidate
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.atomic import replacing
+from ingest_assets.storage.table import Table
 
 if TYPE_CHECKING:
     from ingest_assets.parsing.reader import DocumentReader
+
+
+# Pages of long documents, between the worker that read them and the one that puts them together.
+#
+# They rest beside the staged parts: a killed run finds them again, and a commit clears them away.
+
+
+_FOLDER = "pages"
+
+
+class PageStore:
+    """The pages of one item of a plan, as far as they have been read."""
+
+    def __init__(self, item: WorkItem) -> None:
+        self._folder = Path(item.output_paths[0]).parent / _FOLDER / item.fingerprint
+
+    def path(self, pages: PageRange) -> Path:
+        """Where a range rests."""
+        return self._folder / f"{pages.first}-{pages.last}.pickle"
+
+    def known(self) -> ReadPages:
+        """All that is there; a damaged file counts as absent, and its pages are read again."""
+        return together(self._ranges())
+
+    def clear(self) -> None:
+        """Forget them."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _ranges(self) -> Iterator[ReadPages]:
+        for path in sorted(self._folder.glob("*.pickle")):
+            with contextlib.suppress(Exception):  # whatever a broken pickle raises
+                yield unpacked(path.read_bytes())
+
+
+def store_range(path: Path, pages: ReadPages) -> None:
+    """Persist a range at once and whole."""
+    with replacing(path, waits=False) as scratch:
+        scratch.write_bytes(pages.packed())
+
 
 _COLUMNS = (
     "doctags",
@@ -47,12 +85,12 @@ _OF_THE_ENGINE = {"pdf", "artifacts_path", "vlm", "ocr"}
 
 
 @dataclass(frozen=True, slots=True)
-class DoctagsStage:
+class DoctagsStage(Stage):
     """One row per document that Docling could read. The engine is the one found where the plan was made."""
 
     name: ClassVar[str] = "doctags"
     version: ClassVar[str] = "2"
-    spec: ClassVar[TableSpec] = DOCTAGS
+    table: ClassVar[TableSpec] = DOCTAGS
     preload: ClassVar[tuple[str, ...]] = PRELOAD
 
     parsing: ParsingOptions = ParsingOptions()
@@ -105,6 +143,27 @@ class DoctagsStage:
         with _READERS.lend(self.parsing, threads, self.engine) as reader:
             yield reader
 
+    def before_batch(self, batch: BeforeBatch) -> None:
+        """Read the pages of long documents on all workers; their own turn then only puts them together.
+
+        One long PDF would keep one worker busy long after the others are done. What fails here fails there
+        again.
+        """
+        suspects = long_suspects(batch.to_run, batch.workers)
+        if not suspects:
+            return
+        counted = batch.run(self.name, PageCounter(self), suspects)
+        pages = {item_id: result.counts["pages"] for item_id, result in counted.items()}
+        ranges = range_items(pages, suspects, batch.workers)
+        if not ranges:
+            return
+        if batch.force:
+            for item in suspects:
+                PageStore(item).clear()
+        documents = len({item.fingerprint for item in ranges})
+        batch.log(f"{self.name}: long documents first: {documents}, in {len(ranges)} ranges of pages.")
+        batch.run(f"{self.name} pages", RangeReader(self), ranges)
+
     def _converted(self, item: WorkItem, context: ItemContext) -> dict[str, Any]:
         """What a reader makes of it, and of its pages that were read ahead."""
         path, name, mime = Path(item.meta["path"]), item.meta["name"], item.meta["mime"]
@@ -142,3 +201,70 @@ def _open_reader(parsing: ParsingOptions, threads: int, engine: PageEngine) -> "
 
 
 _READERS = Lending(_open_reader)
+
+
+# Which documents are worth reading by ranges of pages, and the two workers that do it.
+
+
+_RANGE = "range"
+_MOST_OF_A_SHARE = 0.5
+_SMALL = 64 * 1024  # bytes: too few for enough pages to share
+
+
+def long_suspects(items: Sequence[WorkItem], workers: int) -> list[WorkItem]:
+    """PDFs so large that one of them may be most of what a worker gets to do; at most two per worker."""
+    pdfs = [item for item in items if item.meta["mime"] == PDF and ADOPTS not in item.meta]
+    share = sum(item.cost_hint for item in pdfs) / workers
+    least = max(_SMALL, _MOST_OF_A_SHARE * share)
+    return [item for item in pdfs if item.cost_hint > least] if workers > 1 else []
+
+
+def range_items(counted: Mapping[str, int], items: Sequence[WorkItem], workers: int) -> list[WorkItem]:
+    """What to read ahead: the ranges of those documents that have enough pages for several."""
+    return [
+        _range_item(item, pages, counted[item.item_id] / len(ranges))
+        for item in items
+        for ranges in [ranges_of(counted.get(item.item_id, 0), workers)]
+        if len(ranges) > 1
+        for pages in ranges
+    ]
+
+
+def _range_item(item: WorkItem, pages: PageRange, cost: float) -> WorkItem:
+    return replace(
+        item,
+        item_id=f"{item.item_id} pages {pages.first}-{pages.last}",
+        output_paths=(str(PageStore(item).path(pages)),),
+        meta={**item.meta, _RANGE: pages},
+        cost_hint=cost,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PageCounter:
+    """Says how many pages a document has."""
+
+    stage: DoctagsStage
+
+    def __call__(self, item: WorkItem, context: ItemContext) -> Result:
+        with self.stage.reader(context) as reader:
+            pages = reader.count_pages(Path(item.meta["path"]), item.meta["name"], item.meta["mime"])
+        return Result(counts={"pages": pages})
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReader:
+    """Reads one range, unless it is there."""
+
+    stage: DoctagsStage
+
+    def __call__(self, item: WorkItem, context: ItemContext) -> Result:
+        path = Path(item.output_paths[0])
+        if context.anew or not path.is_file():
+            read_verified(Path(item.meta["path"]), item.meta["content_hash"])
+            with self.stage.reader(context) as reader:
+                pages = reader.read_pages(
+                    Path(item.meta["path"]), item.meta["name"], item.meta["mime"], item.meta[_RANGE]
+                )
+            store_range(path, pages)
+        return Result(outputs=(str(path),))

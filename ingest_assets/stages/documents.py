@@ -1,18 +1,18 @@
 """Files and acquired artifacts become rows: where they are, what they are, and the hash of their bytes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ingest_assets.model.errors import DocumentChanged, DocumentMissing, DocumentUnreadable, NotAcquired
-from ingest_assets.model.identity import canonical_json, hash_file, sha256_text
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.schemas import DOCUMENTS, TableSpec
+from ingest_assets.core.errors import DocumentChanged, DocumentMissing, DocumentUnreadable, NotAcquired
+from ingest_assets.core.identity import canonical_json, hash_file, sha256_text
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.core.schemas import DOCUMENTS, TableSpec
 from ingest_assets.parsing.media import media_type
-from ingest_assets.stages.stage import Candidate
+from ingest_assets.stages.base import Candidate, Stage
 
 HEAD_BYTES = 8192
 _GIVEN = ("doc_id", "batch", "seq", "source", "content_hash", "size_bytes")
@@ -71,22 +71,12 @@ class LostArtifact:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentsStage:
+class DocumentsStage(Stage):
     """One row per file or artifact whose bytes are still what the ledger says they are."""
 
     name: ClassVar[str] = "documents"
     version: ClassVar[str] = "2"
-    spec: ClassVar[TableSpec] = DOCUMENTS
-    preload: ClassVar[tuple[str, ...]] = ()
-
-    def config(self) -> Mapping[str, Any]:
-        return {}
-
-    def libraries(self) -> Mapping[str, str]:
-        return {}
-
-    def footer(self) -> Mapping[str, str]:
-        return {}
+    table: ClassVar[TableSpec] = DOCUMENTS
 
     def candidates(self, known: Iterable[KnownFile | AcquiredFile | LostArtifact]) -> Iterator[Candidate]:
         """One each, in intake order."""

@@ -9,15 +9,14 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from ingest_assets.embedders.bm25 import CorpusStats, read_stats
-from ingest_assets.model.errors import IngestError
-from ingest_assets.model.identity import canonical_json, sha256_text
-from ingest_assets.model.schemas import LEXICAL_STATS
-from ingest_assets.storage.footer import Footer, read_footer
-from ingest_assets.storage.layout import Layout
+from ingest_assets.core.errors import IngestError
+from ingest_assets.core.identity import canonical_json, sha256_text
+from ingest_assets.core.layout import Layout
+from ingest_assets.core.schemas import LEXICAL_STATS
+from ingest_assets.search.bm25 import CorpusStats, read_stats
 from ingest_assets.storage.locks import FileLock
-from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.tables import Committed, Table, naming_damaged
+from ingest_assets.storage.parquet import Footer, read_footer, write_parquet
+from ingest_assets.storage.table import Committed, Table, naming_damaged
 
 VERSION = "1"
 CORPUS = "corpus"

@@ -5,24 +5,29 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
+from ingest_assets.core.errors import ContractBroken, ItemError
+from ingest_assets.core.identity import installed_versions
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.core.schemas import SPARSE, TableSpec
 from ingest_assets.embedders.sparse import SparseVector, sparse_model
-from ingest_assets.model.embedding import SparseOptions
-from ingest_assets.model.errors import ContractBroken, ItemError
-from ingest_assets.model.identity import installed_versions
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.schemas import SPARSE, TableSpec
-from ingest_assets.stages.chunked import IDENTITY, chunked_documents, read_chunks
-from ingest_assets.stages.stage import PRELOAD, Candidate
-from ingest_assets.stages.vectors import of_chunk
-from ingest_assets.storage.tables import Table
+from ingest_assets.settings.embeddings import SparseOptions
+from ingest_assets.stages.base import PRELOAD, Candidate, Finding, Stage, TableCheck
+from ingest_assets.stages.inputs import IDENTITY, chunked_documents, of_chunk, read_chunks
+from ingest_assets.storage.table import Table
 
 _NOT_DECIDING = {"device", "batch_tokens"}
 
 
+def _weights_are_sound(stage: "SparseStage", table: Table) -> Finding:
+    empty = table.read(lambda rows: rows.filter(pl.col("indices").list.len() == 0).select(pl.len())).item()
+    return Finding.of(faulty_weights(table, int(stage.footer()["dim"])), without_entries=empty)
+
+
 @dataclass(frozen=True, slots=True)
-class SparseStage:
+class SparseStage(Stage):
     """Weighted vocabulary entries per chunk, from a model of the SPLADE kind.
 
     A chunk in which the model sees nothing, punctuation perhaps, has a row without entries.
@@ -30,8 +35,15 @@ class SparseStage:
 
     name: ClassVar[str] = "sparse"
     version: ClassVar[str] = "2"
-    spec: ClassVar[TableSpec] = SPARSE
+    table: ClassVar[TableSpec] = SPARSE
     preload: ClassVar[tuple[str, ...]] = PRELOAD
+    checks: ClassVar[tuple[TableCheck, ...]] = (
+        TableCheck(
+            "weights_are_positive_numbers",
+            "Weights are finite and above zero, one per entry, and entries ascend within the vocabulary.",
+            _weights_are_sound,
+        ),
+    )
 
     options: SparseOptions
 
@@ -81,3 +93,16 @@ def require_weights(vectors: Sequence[SparseVector], chunk_ids: Sequence[str]) -
     for chunk_id, (_, weights) in zip(chunk_ids, vectors, strict=True):
         if not np.isfinite(weights).all():
             raise ContractBroken(f"The sparse vector of chunk {chunk_id} is not finite.")
+
+
+def faulty_weights(table: Table, dim: int) -> list[str]:
+    """Chunks with a weight that is no number above zero, or with entries that are not in order."""
+    indices, values = pl.col("indices"), pl.col("values")
+    is_number = pl.element().is_finite() & (pl.element() > 0)
+    is_sound = (
+        (indices.list.len() == values.list.len())
+        & values.list.eval(is_number).list.all()
+        & indices.list.eval(pl.element().cast(pl.Int64).diff().fill_null(1) > 0).list.all()
+        & (indices.list.max().fill_null(0) < dim)
+    )
+    return table.read(lambda rows: rows.filter(~is_sound).select("chunk_id")).to_series().to_list()

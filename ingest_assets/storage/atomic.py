@@ -1,11 +1,96 @@
 """The one door for writes: a file is there whole, or it is as it was."""
 
 import contextlib
+import os
+import queue
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from ingest_assets.storage.flushing import flush, flush_soon
+# Files reach the disk while their writer goes on: for results of which another may come any moment.
+#
+# A flush takes milliseconds in which a worker could compute. Until it is done, a file survives the end of
+# every process, but not that of the machine; a machine that dies costs at most the last few.
+
+
+MOST_WAITING = 16  # files; then writers wait, for a disk that is slower than they are
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Flusher:
+    """A thread of this process, and its first error, which the next writer gets."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._error: OSError | None = None
+        self._waiting: queue.Queue[Path] = queue.Queue(MOST_WAITING)
+        threading.Thread(target=self._run, name="ingest-flush", daemon=True).start()
+
+    def add(self, path: Path) -> None:
+        self._waiting.put(path)
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def wait(self) -> None:
+        self._waiting.join()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _run(self) -> None:
+        while True:
+            paths = self._take()
+            for path in (*paths, *dict.fromkeys(path.parent for path in paths)):
+                self._flush(path)
+            for _ in paths:
+                self._waiting.task_done()
+
+    def _take(self) -> list[Path]:
+        """What has come meanwhile goes together: folders are flushed once for all of it."""
+        taken = [self._waiting.get()]
+        while not self._waiting.empty():
+            taken.append(self._waiting.get_nowait())
+        return taken
+
+    def _flush(self, path: Path) -> None:
+        try:
+            flush(path)
+        except FileNotFoundError:
+            return  # replaced or committed and cleared away: nobody needs it any more
+        except OSError as error:
+            self._error = self._error or error
+
+
+_starting = threading.Lock()
+_flusher: _Flusher | None = None
+
+
+def flush_soon(path: Path) -> None:
+    """Have a file and its folder flushed; raises what an earlier flush of this process failed with."""
+    _own().add(path)
+
+
+def wait_for_flushes() -> None:
+    """Wait until all that was asked for is on the disk."""
+    _own().wait()
+
+
+def _own() -> _Flusher:
+    global _flusher
+    with _starting:
+        if _flusher is None or _flusher.pid != os.getpid():  # a thread does not survive a fork
+            _flusher = _Flusher()
+        return _flusher
 
 
 @contextlib.contextmanager

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ingest_assets.model.items import Blob
+from ingest_assets.core.items import Blob
+from ingest_assets.core.layout import Layout
 from ingest_assets.storage.atomic import replacing
-from ingest_assets.storage.layout import Layout
 
 CHECKPOINT_BYTES = 8 * 1024 * 1024
 _BLOCK = 1024 * 1024

@@ -3,9 +3,8 @@
 import pytest
 
 from ingest_assets.backends import ProcessBackend, ThreadBackend
-from ingest_assets.backends.ray_backend import RayBackend
-from ingest_assets.backends.ray_cluster import connect, disconnect
-from ingest_assets.model.ports import ExecutionBackend
+from ingest_assets.backends.ray import RayBackend, connect, disconnect
+from ingest_assets.core.ports import ExecutionBackend
 
 RAY = pytest.param("ray", marks=pytest.mark.slow)
 
@@ -30,7 +29,7 @@ def backend(request):
     made.close(0)
 
 
-@pytest.fixture(params=["processes", RAY])
+@pytest.fixture(params=["processes", pytest.param("ray", marks=pytest.mark.chaos)])
 def killable(request):
     """Two workers of each kind that can be killed."""
     made = _open(request)

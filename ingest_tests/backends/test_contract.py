@@ -2,11 +2,10 @@
 
 import pytest
 
-from ingest_assets.model.errors import SubmitFailed
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.runner import run_stage
+from ingest_assets.core.errors import SubmitFailed
+from ingest_assets.core.items import ItemContext, StageOutcome, WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
@@ -21,7 +20,7 @@ def codes(outcome: StageOutcome) -> dict[str, str]:
 
 def test_good_items_are_counted_with_their_rows(backend):
     """The happy path."""
-    outcome = run_stage(plan_of(*["ok"] * 10), by_name, StageOptions(), backend=backend)
+    outcome = run_stage(RunSpec(plan_of(*["ok"] * 10), by_name, StageOptions(), backend=backend))
 
     assert (outcome.scheduled, outcome.succeeded, outcome.rows) == (10, 10, 10)
     assert outcome.counts == {"pages": 20}
@@ -31,7 +30,7 @@ def test_good_items_are_counted_with_their_rows(backend):
 
 def test_a_failing_item_is_data_and_its_neighbours_run(backend):
     """One bad document never costs the others."""
-    outcome = run_stage(plan_of("ok", "fail", "ok", "ok"), by_name, StageOptions(), backend=backend)
+    outcome = run_stage(RunSpec(plan_of("ok", "fail", "ok", "ok"), by_name, StageOptions(), backend=backend))
 
     assert (outcome.succeeded, outcome.failed) == (3, 1)
     (error,) = outcome.errors
@@ -43,7 +42,7 @@ def test_a_failing_item_is_data_and_its_neighbours_run(backend):
 def test_a_hanging_item_ends_at_its_limit_and_its_neighbours_run(backend):
     """Twenty good items and one that would sleep for a minute."""
     plan = plan_of(*["ok"] * 10, "sleep", *["ok"] * 10)
-    outcome = run_stage(plan, by_name, StageOptions(per_item_timeout_s=1), backend=backend)
+    outcome = run_stage(RunSpec(plan, by_name, StageOptions(per_item_timeout_s=1), backend=backend))
 
     assert (outcome.succeeded, outcome.failed) == (20, 1)
     (error,) = outcome.errors
@@ -68,7 +67,7 @@ def test_a_hanging_item_ends_at_its_limit_and_its_neighbours_run(backend):
 )
 def test_whatever_a_worker_raises_or_returns_belongs_to_its_item(backend, deed, code, words):
     """Errors that do not pickle, results that do not pickle, results that are none."""
-    outcome = run_stage(plan_of("ok", deed, "ok"), by_name, StageOptions(), backend=backend)
+    outcome = run_stage(RunSpec(plan_of("ok", deed, "ok"), by_name, StageOptions(), backend=backend))
 
     assert outcome.succeeded == 2
     assert codes(outcome) == {f"{deed}-1": code}
@@ -78,7 +77,7 @@ def test_whatever_a_worker_raises_or_returns_belongs_to_its_item(backend, deed, 
 
 def test_a_worker_that_prints_corrupts_nothing(backend):
     """Libraries print."""
-    outcome = run_stage(plan_of("print", "ok", "print"), by_name, StageOptions(), backend=backend)
+    outcome = run_stage(RunSpec(plan_of("print", "ok", "print"), by_name, StageOptions(), backend=backend))
 
     assert outcome.succeeded == 3
 
@@ -86,7 +85,7 @@ def test_a_worker_that_prints_corrupts_nothing(backend):
 def test_a_worker_knows_its_attempt_and_its_deadline(backend):
     """A considerate worker stops by itself."""
     options = StageOptions(per_item_timeout_s=50)
-    outcome = run_stage(plan_of("deadline"), by_name, options, backend=backend)
+    outcome = run_stage(RunSpec(plan_of("deadline"), by_name, options, backend=backend))
 
     assert outcome.counts == {"attempt": 1, "left_s": 50}
 
@@ -94,14 +93,14 @@ def test_a_worker_knows_its_attempt_and_its_deadline(backend):
 def test_retryable_errors_are_tried_again(backend):
     """The second attempt succeeds."""
     options = StageOptions(retries=2, retry_backoff_s=0.01)
-    outcome = run_stage(plan_of("mended", "ok", "mended"), by_name, options, backend=backend)
+    outcome = run_stage(RunSpec(plan_of("mended", "ok", "mended"), by_name, options, backend=backend))
 
     assert (outcome.succeeded, outcome.failed, outcome.retries) == (3, 0, 2)
 
 
 def test_an_empty_plan_is_a_stage_too(backend):
     """Nothing to do."""
-    outcome = run_stage(plan_of(), by_name, StageOptions(), backend=backend)
+    outcome = run_stage(RunSpec(plan_of(), by_name, StageOptions(), backend=backend))
 
     assert outcome.scheduled == 0
     assert outcome.adds_up()
@@ -111,7 +110,7 @@ def test_cancelling_gives_running_items_their_grace(backend):
     """The failure stops the stage; the short item beside it still finishes, the long queue does not start."""
     plan = plan_of("fail", "sleep", *["ok"] * 30, meta={"seconds": 0.5})
     options = StageOptions(error_budget=0, max_queue=10, grace_s=60)
-    outcome = run_stage(plan, by_name, options, backend=backend)
+    outcome = run_stage(RunSpec(plan, by_name, options, backend=backend))
 
     assert outcome.failed == 1
     assert outcome.cancelled > 0
@@ -124,7 +123,7 @@ def test_cancelling_gives_running_items_their_grace(backend):
 def test_the_grace_time_ends(backend):
     """A minute-long sleep does not hold up a cancelled stage."""
     options = StageOptions(cancel_on_first_failure=True, grace_s=0.3)
-    outcome = run_stage(plan_of("sleep", "fail", "ok"), by_name, options, backend=backend)
+    outcome = run_stage(RunSpec(plan_of("sleep", "fail", "ok"), by_name, options, backend=backend))
 
     assert (outcome.failed, outcome.cancelled + outcome.succeeded) == (1, 2)
     assert outcome.cancelled >= 1

@@ -2,29 +2,32 @@
 
 import pytest
 
-from ingest_assets.backends import KeptBackend
-from ingest_assets.model.errors import SubmitFailed
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.core.errors import SubmitFailed
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
 
 def test_a_kept_backend_serves_the_next_run(backend):
-    """A run closes what it was given; the one behind stays open."""
+    """Its workers are still warm."""
     for _ in range(2):
-        outcome = run_stage(plan_of("ok", "fail"), by_name, StageOptions(), backend=KeptBackend(backend))
+        outcome = run_stage(
+            RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), backend=backend, keep_backend=True)
+        )
         assert (outcome.succeeded, outcome.failed) == (1, 1)
 
-    assert run_stage(plan_of("ok"), by_name, StageOptions(), backend=backend).succeeded == 1
+    assert run_stage(RunSpec(plan_of("ok"), by_name, StageOptions(), backend=backend)).succeeded == 1
 
 
 def test_a_run_that_is_stopped_leaves_no_item_running(backend):
     """Then nothing is kept: an item of the old run must not work on beside the new one."""
     options = StageOptions(cancel_on_first_failure=True, grace_s=0)
 
-    outcome = run_stage(plan_of("sleep", "fail"), by_name, options, backend=KeptBackend(backend))
+    outcome = run_stage(
+        RunSpec(plan_of("sleep", "fail"), by_name, options, backend=backend, keep_backend=True)
+    )
 
     assert outcome.cancelled_reason is not None
     with pytest.raises(SubmitFailed, match="closed"):

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.backends.ended import all_gone
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import Unimportable, by_name
@@ -24,7 +24,7 @@ from ingest_tests.runner.workers import Unimportable, by_name
 )
 def test_a_dying_worker_costs_its_own_item(killable, deed, words):
     """A segfault, the out-of-memory killer, a library that exits, an item that closes our pipe."""
-    outcome = run_stage(plan_of("ok", deed, "ok", "ok"), by_name, StageOptions(), backend=killable)
+    outcome = run_stage(RunSpec(plan_of("ok", deed, "ok", "ok"), by_name, StageOptions(), backend=killable))
 
     assert (outcome.succeeded, outcome.failed) == (3, 1)
     (error,) = outcome.errors
@@ -35,7 +35,7 @@ def test_a_dying_worker_costs_its_own_item(killable, deed, words):
 def test_many_deaths_cost_exactly_their_items(killable):
     """Two hundred items of which ten kill their process."""
     names = ["kill" if number % 20 == 5 else "ok" for number in range(200)]
-    outcome = run_stage(plan_of(*names), by_name, StageOptions(), backend=killable)
+    outcome = run_stage(RunSpec(plan_of(*names), by_name, StageOptions(), backend=killable))
 
     assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (190, 10, 0)
     assert Counter(error.code for error in outcome.errors) == {"E_WORKER_DIED": 10}
@@ -45,7 +45,7 @@ def test_many_deaths_cost_exactly_their_items(killable):
 def test_items_stuck_in_c_are_killed_at_their_limit_and_at_once(killable):
     """Signals blocked, interpreter locked: four of them, two at a time, and the good ones finish."""
     plan = plan_of(*["ok"] * 10, *["stuck"] * 4, *["ok"] * 10)
-    outcome = run_stage(plan, by_name, StageOptions(per_item_timeout_s=1), backend=killable)
+    outcome = run_stage(RunSpec(plan, by_name, StageOptions(per_item_timeout_s=1), backend=killable))
 
     assert (outcome.succeeded, outcome.failed) == (20, 4)
     assert Counter(error.category for error in outcome.errors) == {"timeout": 4}
@@ -54,14 +54,14 @@ def test_items_stuck_in_c_are_killed_at_their_limit_and_at_once(killable):
 
 def test_an_item_that_forks_answers_once(killable):
     """Both copies come back from the worker; one of them is ours."""
-    outcome = run_stage(plan_of(*["fork"] * 3, "ok"), by_name, StageOptions(), backend=killable)
+    outcome = run_stage(RunSpec(plan_of(*["fork"] * 3, "ok"), by_name, StageOptions(), backend=killable))
 
     assert (outcome.succeeded, outcome.failed) == (4, 0)
 
 
 def test_a_worker_that_does_not_import_over_there_fails_as_an_item(killable):
     """The message is the import's own, and the process lives on."""
-    outcome = run_stage(plan_of("ok", "ok"), Unimportable(), StageOptions(), backend=killable)
+    outcome = run_stage(RunSpec(plan_of("ok", "ok"), Unimportable(), StageOptions(), backend=killable))
 
     assert outcome.failed == 2
     assert outcome.errors[0].message == "ImportError: libGL.so.1: cannot open shared object file"
@@ -70,7 +70,7 @@ def test_a_worker_that_does_not_import_over_there_fails_as_an_item(killable):
 def test_an_item_that_does_not_pickle_fails_alone(killable):
     """It never reaches a process."""
     plan = plan_of("ok", meta={"lambda": lambda: None})
-    outcome = run_stage(plan, by_name, StageOptions(), backend=killable)
+    outcome = run_stage(RunSpec(plan, by_name, StageOptions(), backend=killable))
 
     assert [error.code for error in outcome.errors] == ["E_EXECUTION_SUBMIT"]
 
@@ -79,7 +79,7 @@ def test_workers_see_the_environment_as_it_is_now(killable, monkeypatch):
     """A fork server or a cluster was started long before."""
     monkeypatch.setenv("INGEST_TEST_VALUE", "42")
 
-    outcome = run_stage(plan_of("env"), by_name, StageOptions(), backend=killable)
+    outcome = run_stage(RunSpec(plan_of("env"), by_name, StageOptions(), backend=killable))
     assert outcome.counts == {"value": 42}
 
 
@@ -94,7 +94,7 @@ def test_what_an_item_started_is_killed_with_it(killable, tmp_path):
     """A converter that was called as a program does not outlive its item's limit."""
     note = tmp_path / "pid"
     plan = plan_of("start", meta={"note": str(note)})
-    outcome = run_stage(plan, by_name, StageOptions(per_item_timeout_s=1), backend=killable)
+    outcome = run_stage(RunSpec(plan, by_name, StageOptions(per_item_timeout_s=1), backend=killable))
 
     assert [error.code for error in outcome.errors] == ["E_TIMEOUT"]
     assert all_gone([int(note.read_text())], within_s=10)

@@ -1,5 +1,6 @@
 """What only processes promise: they can die, be killed, and never outlive the coordinator."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -11,10 +12,10 @@ import psutil
 import pytest
 
 from ingest_assets.backends import ProcessBackend
-from ingest_assets.model.errors import StageError
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.core.errors import StageError
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.backends.ended import all_gone, is_running
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
@@ -33,19 +34,20 @@ def test_a_worker_killed_while_idle_costs_nothing():
     assert second.counts["pid"] != first.counts["pid"]
 
 
-def test_workers_stay_warm_until_their_number_of_items():
-    """One process for all, or a fresh one after every two."""
-    warm = _pids(ProcessBackend(1), items=4)
-    replaced = _pids(ProcessBackend(1, max_items_per_worker=2), items=4)
+def test_workers_stay_warm_between_items():
+    """One process for all."""
+    assert len(set(_pids(ProcessBackend(1), items=4))) == 1
 
-    assert len(set(warm)) == 1
-    assert replaced[0] == replaced[1] != replaced[2] == replaced[3]
+
+def test_the_coordinator_keeps_collecting_garbage():
+    """Only the fork server, which makes none, goes without."""
+    assert gc.isenabled()
 
 
 def test_spawned_processes_keep_the_same_promises():
     """Where there is no fork server."""
     backend = ProcessBackend(1, start_method="spawn")
-    outcome = run_stage(plan_of("ok", "kill", "ok"), by_name, StageOptions(), backend=backend)
+    outcome = run_stage(RunSpec(plan_of("ok", "kill", "ok"), by_name, StageOptions(), backend=backend))
 
     assert (outcome.succeeded, outcome.failed) == (2, 1)
 
@@ -53,7 +55,9 @@ def test_spawned_processes_keep_the_same_promises():
 def test_an_item_above_the_memory_limit_fails_alone():
     """Its process is killed, and the items before and after it run."""
     backend = ProcessBackend(1, start_method="spawn", max_mebibytes=250)
-    outcome = run_stage(plan_of("ok", "grow", "ok", "grow"), by_name, StageOptions(), backend=backend)
+    outcome = run_stage(
+        RunSpec(plan_of("ok", "grow", "ok", "grow"), by_name, StageOptions(), backend=backend)
+    )
 
     assert (outcome.succeeded, outcome.failed) == (2, 2)
     error = outcome.errors[0]
@@ -77,7 +81,9 @@ def test_memory_that_python_itself_refuses_has_the_same_code():
 
 def test_what_workers_print_goes_to_standard_error(capfd):
     """Standard output belongs to `--json`."""
-    run_stage(plan_of("print"), by_name, StageOptions(), backend=ProcessBackend(1, start_method="spawn"))
+    run_stage(
+        RunSpec(plan_of("print"), by_name, StageOptions(), backend=ProcessBackend(1, start_method="spawn"))
+    )
 
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -86,7 +92,8 @@ def test_what_workers_print_goes_to_standard_error(capfd):
 
 def test_closing_leaves_no_process_behind():
     """Idle, busy and stuck ones alike."""
-    run_stage(plan_of("ok"), by_name, StageOptions(), backend=ProcessBackend(1))  # the fork server stays
+    # The fork server stays.
+    run_stage(RunSpec(plan_of("ok"), by_name, StageOptions(), backend=ProcessBackend(1)))
     before = set(_children())
     backend = ProcessBackend(3)
     futures = [backend.submit(by_name, WorkItem(name, "f"), ItemContext(), 0) for name in _MIXED]
@@ -107,6 +114,7 @@ def test_a_fork_of_a_process_that_had_a_fork_server_still_runs_stages(tmp_path):
     assert ran.returncode == 0, ran.stderr.decode()
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_no_worker_outlives_a_killed_coordinator(tmp_path, how):
     """Busy workers, one of them with the interpreter locked, are gone soon after their coordinator."""
@@ -120,6 +128,7 @@ def test_no_worker_outlives_a_killed_coordinator(tmp_path, how):
         coordinator.kill()
 
 
+@pytest.mark.chaos
 def test_ctrl_c_in_the_terminal_reaches_the_coordinator_only(tmp_path):
     """The terminal signals the whole group; the coordinator stops its workers and ends."""
     coordinator = _start_coordinator(tmp_path)
@@ -137,7 +146,7 @@ def test_a_coordinator_that_forgets_to_close_still_ends(tmp_path):
     """The end of the interpreter stops the processes."""
     script = (
         "from ingest_assets.backends import ProcessBackend\n"
-        "from ingest_assets.model.items import ItemContext, WorkItem\n"
+        "from ingest_assets.core.items import ItemContext, WorkItem\n"
         "from ingest_tests.runner.workers import by_name\n"
         "if __name__ == '__main__':\n"
         "    backend = ProcessBackend(2)\n"
@@ -155,14 +164,14 @@ _FORKING = """
 import os
 import sys
 from ingest_assets.backends import ProcessBackend
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.runner import RunSpec, run_stage
 from ingest_tests.backends.ended import all_gone, is_running
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
 def run():
-    return run_stage(plan_of("ok", "kill", "ok"), by_name, StageOptions(), backend=ProcessBackend(2))
+    return run_stage(RunSpec(plan_of("ok", "kill", "ok"), by_name, StageOptions(), backend=ProcessBackend(2)))
 
 if __name__ == "__main__":
     assert run().succeeded == 2
@@ -178,9 +187,9 @@ _COORDINATOR = """
 import sys
 from pathlib import Path
 from ingest_assets.backends import ProcessBackend
-from ingest_assets.model.items import ItemContext, Plan, Result, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, run_stage
+from ingest_assets.core.items import ItemContext, Plan, Result, WorkItem
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.runner import Manifest, RunSpec, run_stage
 from ingest_tests.runner.workers import announced
 
 if __name__ == "__main__":
@@ -188,7 +197,8 @@ if __name__ == "__main__":
     names = ("sleep-0", "stuck-1", "ok-2")
     items = [WorkItem(name, "f", output_paths=(str(folder / name),)) for name in names]
     manifest = Manifest(folder / "manifest.jsonl")
-    run_stage(Plan("stage", items), announced, StageOptions(), backend=ProcessBackend(2), manifest=manifest)
+    backend = ProcessBackend(2)
+    run_stage(RunSpec(Plan("stage", items), announced, StageOptions(), backend=backend, manifest=manifest))
 """
 
 

@@ -14,12 +14,13 @@ import psutil
 import pytest
 from ray.cluster_utils import Cluster
 
-from ingest_assets.backends import open_backend, ray_cluster, workers_for
-from ingest_assets.backends.ray_backend import RayBackend
-from ingest_assets.model.errors import ConfigError, IngestError
-from ingest_assets.model.items import ItemContext, Plan, WorkItem
-from ingest_assets.model.options import ExecutionOptions, StageOptions
-from ingest_assets.runner import Manifest, QuietHooks, read_manifest, run_stage
+from ingest_assets.backends import open_backend, workers_for
+from ingest_assets.backends import ray as ray_cluster
+from ingest_assets.backends.ray import RayBackend
+from ingest_assets.core.errors import ConfigError, IngestError
+from ingest_assets.core.items import ItemContext, Plan, WorkItem
+from ingest_assets.runner import Manifest, QuietHooks, RunSpec, read_manifest, run_stage
+from ingest_assets.settings.execution import ExecutionOptions, StageOptions
 from ingest_tests.backends.ended import all_gone
 from ingest_tests.ray_nodes import two_worker_nodes
 from ingest_tests.runner.fakes import plan_of
@@ -55,7 +56,7 @@ def head():
     made.shutdown()
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_node_that_is_killed_costs_an_attempt_and_no_item(two_nodes, tmp_path):
     """Half the workers are gone in the middle of the stage: every item is there, none twice."""
     cluster, nodes = two_nodes
@@ -66,7 +67,7 @@ def test_a_node_that_is_killed_costs_an_attempt_and_no_item(two_nodes, tmp_path)
     manifest = Manifest(tmp_path / "manifest.jsonl")
     killer = AtItem("sleep-10", lambda: cluster.remove_node(nodes[0], allow_graceful=False))
     plan = plan_of(*["sleep"] * 40, meta={"seconds": 0.3})
-    outcome = run_stage(plan, by_name, options, killer, backend=backend, manifest=manifest)
+    outcome = run_stage(RunSpec(plan, by_name, options, killer, backend=backend, manifest=manifest))
 
     assert (workers, reason.split(",")[0]) == (2, "2: 2 cores")
     assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (40, 0, 0)
@@ -87,13 +88,15 @@ def test_a_cluster_that_exists_is_used_by_its_address(head):
     options = StageOptions(policy="cpu", per_item_timeout_s=2, execution=execution)
     workers, _ = workers_for(options)
     backend = open_backend(options, workers, ["ingest_tests.runner.workers"], lambda line: None)
-    outcome = run_stage(plan_of("ok", "kill", "stuck", *["ok"] * 5), by_name, options, backend=backend)
+    outcome = run_stage(
+        RunSpec(plan_of("ok", "kill", "stuck", *["ok"] * 5), by_name, options, backend=backend)
+    )
 
     assert (outcome.succeeded, outcome.failed) == (6, 2)
     assert [error.code for error in outcome.errors] == ["E_WORKER_DIED", "E_TIMEOUT"]
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_an_actor_that_is_killed_costs_an_attempt_and_no_item(cluster, tmp_path):
     """No retries are allowed, and none is needed: the item is not to blame."""
     backend = RayBackend(1, num_cpus=0)
@@ -102,7 +105,9 @@ def test_an_actor_that_is_killed_costs_an_attempt_and_no_item(cluster, tmp_path)
     killer = threading.Thread(target=_kill_actor_of, args=(tmp_path / "sleep-1.started",))
     killer.start()
     options = StageOptions(retry_backoff_s=0.1)
-    outcome = run_stage(Plan("stage", [item]), announced, options, backend=backend, manifest=manifest)
+    outcome = run_stage(
+        RunSpec(Plan("stage", [item]), announced, options, backend=backend, manifest=manifest)
+    )
     killer.join()
 
     assert (outcome.succeeded, outcome.failed, outcome.retries) == (1, 0, 1)
@@ -110,7 +115,7 @@ def test_an_actor_that_is_killed_costs_an_attempt_and_no_item(cluster, tmp_path)
     assert attempts == [(1, "failed"), (2, "done")]
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_worker_that_is_killed_while_idle_costs_nothing(cluster):
     """The next item gets a fresh process."""
     backend = RayBackend(1, num_cpus=0)
@@ -129,7 +134,7 @@ def test_what_workers_print_is_brought_home(cluster, capfd):
     """Into the step's log, and never over standard output."""
     lines: list[str] = []
     backend = RayBackend(1, num_cpus=0, say=lines.append)
-    run_stage(plan_of("print", "ok"), by_name, StageOptions(), backend=backend)
+    run_stage(RunSpec(plan_of("print", "ok"), by_name, StageOptions(), backend=backend))
 
     assert "worker 1: a worker prints" in lines
     assert "worker 1: and its libraries too" in lines
@@ -141,7 +146,7 @@ def test_a_cluster_without_room_stops_the_stage_with_what_was_asked(cluster):
     """Nobody waits for ever for a machine that does not exist."""
     backend = RayBackend(2, num_cpus=0, num_gpus=64, start_limit_s=1)
     options = StageOptions(diagnostics_interval_s=0.5, grace_s=0)
-    outcome = run_stage(plan_of("ok", "ok", "ok"), by_name, options, backend=backend)
+    outcome = run_stage(RunSpec(plan_of("ok", "ok", "ok"), by_name, options, backend=backend))
 
     assert outcome.cancelled_reason == (
         "stopped because the Ray cluster placed no worker within 1 s (each asks for num_gpus = 64)"
@@ -149,7 +154,7 @@ def test_a_cluster_without_room_stops_the_stage_with_what_was_asked(cluster):
     assert (outcome.scheduled, outcome.cancelled) == (3, 3)
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_cluster_that_is_gone_stops_the_stage_and_the_next_one_gets_another(tmp_path):
     """Ray would end this whole process a minute after its head; we stop before, with all accounted for."""
     ray_cluster.disconnect()
@@ -158,9 +163,9 @@ def test_a_cluster_that_is_gone_stops_the_stage_and_the_next_one_gets_another(tm
     options = StageOptions(grace_s=0)
     backend = RayBackend(1, num_cpus=0)
     plan = plan_of(*["sleep"] * 200, meta={"seconds": 1})
-    outcome = run_stage(plan, by_name, options, AtItem("sleep-1", head.kill), backend=backend)
+    outcome = run_stage(RunSpec(plan, by_name, options, AtItem("sleep-1", head.kill), backend=backend))
     ray_cluster.connect("")
-    after = run_stage(plan_of("ok"), by_name, options, backend=RayBackend(1, num_cpus=0))
+    after = run_stage(RunSpec(plan_of("ok"), by_name, options, backend=RayBackend(1, num_cpus=0)))
 
     assert outcome.cancelled_reason is not None
     assert "the Ray cluster is gone" in outcome.cancelled_reason
@@ -180,7 +185,7 @@ def test_closing_leaves_no_worker_behind(cluster):
     assert all_gone([pid], within_s=10)
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_sigterm_stays_with_whoever_had_it():
     """Ray would take it, and a command that is told to stop would end without tidying up."""
     ray_cluster.disconnect()
@@ -204,7 +209,7 @@ def test_an_address_without_a_cluster_is_named():
         ray_cluster.connect("127.0.0.1:9")
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_no_process_outlives_a_killed_coordinator_with_a_cluster_of_its_own(tmp_path):
     """SIGKILL leaves neither workers nor Ray's servers; its two agents notice within a minute."""
     script = tmp_path / "coordinator.py"
@@ -227,17 +232,17 @@ def test_no_process_outlives_a_killed_coordinator_with_a_cluster_of_its_own(tmp_
 
 _COORDINATOR = """
 import sys
-from ingest_assets.backends.ray_backend import RayBackend
-from ingest_assets.backends.ray_cluster import connect
-from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.backends.ray import RayBackend
+from ingest_assets.backends.ray import connect
+from ingest_assets.core.items import Plan, WorkItem
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.runner import RunSpec, run_stage
 from ingest_tests.runner.workers import announced
 
 if __name__ == "__main__":
     connect("")
     items = [WorkItem("sleep-0", "f", output_paths=(sys.argv[1] + "/sleep-0",))]
-    run_stage(Plan("stage", items), announced, StageOptions(), backend=RayBackend(1, num_cpus=0))
+    run_stage(RunSpec(Plan("stage", items), announced, StageOptions(), backend=RayBackend(1, num_cpus=0)))
 """
 
 

@@ -4,9 +4,9 @@ import threading
 import time
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import ItemContext, Result, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.core.items import ItemContext, Result, WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import plan_of
 
 
@@ -19,7 +19,7 @@ def test_a_late_result_is_thrown_away_and_the_thread_comes_back():
         return Result(rows=1)
 
     backend = ThreadBackend(1)
-    outcome = run_stage(plan_of("a"), waits, StageOptions(per_item_timeout_s=0.1), backend=backend)
+    outcome = run_stage(RunSpec(plan_of("a"), waits, StageOptions(per_item_timeout_s=0.1), backend=backend))
     assert (outcome.succeeded, outcome.failed, backend.abandoned) == (0, 1, 1)
 
     release.set()
@@ -38,7 +38,7 @@ def test_too_many_abandoned_threads_cancel_the_stage():
         return Result()
 
     options = StageOptions(per_item_timeout_s=0.02, grace_s=0)
-    outcome = run_stage(plan_of(*["a"] * 40), waits, options, backend=ThreadBackend(1))
+    outcome = run_stage(RunSpec(plan_of(*["a"] * 40), waits, options, backend=ThreadBackend(1)))
     release.set()
 
     assert outcome.cancelled_reason == (
@@ -80,5 +80,5 @@ def test_no_more_items_run_at_once_than_there_are_workers():
             running -= 1
         return Result()
 
-    run_stage(plan_of(*["a"] * 60), counts, StageOptions(), backend=ThreadBackend(3))
+    run_stage(RunSpec(plan_of(*["a"] * 60), counts, StageOptions(), backend=ThreadBackend(3)))
     assert most <= 3

@@ -3,8 +3,8 @@
 import pytest
 
 from ingest_assets.backends import Machine, choose_workers, kind_of, probe
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.options import ExecutionOptions, StageOptions
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.settings.execution import ExecutionOptions, StageOptions
 
 
 @pytest.mark.parametrize(

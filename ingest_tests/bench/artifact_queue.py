@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ingest_assets.intake.artifacts import Ending, NewArtifact
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.artifacts import Ending, NewArtifact
+from ingest_assets.intake.queue.queue import Queue
+from ingest_assets.settings.intake import QueueOptions
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.intake.postgres import running_postgres
 

@@ -14,20 +14,18 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.embedders.tokenizer_files import load_tokenizer
-from ingest_assets.model.chunking import settled
-from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.schemas import DOCTAGS
-from ingest_assets.runner import run_stage
-from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.stages.quick_document import document_from
-from ingest_assets.stages.uncollected import uncollected
-from ingest_assets.stages.worker import StageWorker
-from ingest_assets.storage.footer import Footer
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.parts import Parts
+from ingest_assets.core.items import Plan, WorkItem
+from ingest_assets.core.layout import Layout
+from ingest_assets.core.schemas import DOCTAGS
+from ingest_assets.embedders.model_files import load_tokenizer
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.chunks import settled
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.stages.base import StageWorker, uncollected
+from ingest_assets.stages.chunks.fast_document import document_from
+from ingest_assets.stages.chunks.stage import ChunksStage
+from ingest_assets.storage.parquet import Footer, write_parquet
+from ingest_assets.storage.table import Parts
 from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.documents import documents_of
 from ingest_tests.bench.figures import Figure, Size
@@ -135,7 +133,7 @@ def _docling(stage: ChunksStage) -> Callable[[Any], list[Chunk]]:
 
 
 def _ours(stage: ChunksStage) -> Callable[[Any], list[Chunk]]:
-    from ingest_assets.stages.chunking.cutting import Cutter
+    from ingest_assets.stages.chunks.cut import Cutter
 
     cutter = Cutter(load_tokenizer(stage.tokenizer), settled(stage.options, stage.cut.max_tokens))
 
@@ -183,7 +181,7 @@ def _converted(paths: Sequence[Path], home: Path, stage: ChunksStage) -> tuple[l
 
 def _run(items: Sequence[WorkItem], home: Path, stage: ChunksStage, backend: Any) -> None:
     plan = Plan(stage.name, items, len(items))
-    outcome = run_stage(plan, StageWorker(stage, str(home), _BATCH), StageOptions(), backend=backend)
+    outcome = run_stage(RunSpec(plan, StageWorker(stage, str(home), _BATCH), StageOptions(), backend=backend))
     assert outcome.succeeded == len(items), outcome.errors
 
 

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 from ingest_assets import samples
-from ingest_assets.embedders.tokenizer_files import load_tokenizer
-from ingest_assets.model.chunking import settled
-from ingest_assets.stages.chunking.cutting import Cutter
-from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.stages.quick_document import document_from
+from ingest_assets.embedders.model_files import load_tokenizer
+from ingest_assets.settings.chunks import settled
+from ingest_assets.stages.chunks.cut import Cutter
+from ingest_assets.stages.chunks.fast_document import document_from
+from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_tests.bench.documents import files_below
 from ingest_tests.bench.figures import Size
 from ingest_tests.bench.reading import converted

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from ingest_assets.embedders.onnx_session import cores
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.embedders.registry import close_dense, open_dense
-from ingest_assets.model.embedding import PACKAGED_MODEL, DenseOptions
+from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.embedders.onnx import cores
+from ingest_assets.embedders.providers import close_dense, open_dense
+from ingest_assets.settings.embeddings import PACKAGED_MODEL, DenseOptions
 from ingest_tests.bench.chunk_texts import abstracts, chunk_texts
 from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.figures import Figure, Size

@@ -3,10 +3,9 @@
 import time
 
 from ingest_assets.backends import ProcessBackend
-from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.runner import run_stage
+from ingest_assets.core.items import Plan, StageOutcome, WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.runner.workers import by_name
 
@@ -45,6 +44,6 @@ def measure(size: Size) -> list[Figure]:
 def _run(items: list[WorkItem]) -> tuple[StageOutcome, float]:
     started = time.perf_counter()
     outcome = run_stage(
-        Plan("dying", items), by_name, StageOptions(policy="cpu"), backend=ProcessBackend(WORKERS)
+        RunSpec(Plan("dying", items), by_name, StageOptions(policy="cpu"), backend=ProcessBackend(WORKERS))
     )
     return outcome, time.perf_counter() - started

@@ -4,9 +4,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.media import media_type
 from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.documents import mixed_documents
 from ingest_tests.bench.figures import Figure, Size

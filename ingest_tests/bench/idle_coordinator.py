@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ingest_assets.backends import ProcessBackend, ThreadBackend
-from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.ports import ExecutionBackend
-from ingest_assets.runner import run_stage
+from ingest_assets.core.items import Plan, WorkItem
+from ingest_assets.core.ports import ExecutionBackend
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.runner.workers import announced
 
@@ -39,8 +39,7 @@ def _backends() -> Mapping[str, Callable[[], ExecutionBackend]]:
 
 
 def _on_ray() -> ExecutionBackend:
-    from ingest_assets.backends.ray_backend import RayBackend
-    from ingest_assets.backends.ray_cluster import connect
+    from ingest_assets.backends.ray import RayBackend, connect
 
     connect("")
     return RayBackend(WORKERS, num_cpus=0.1)
@@ -52,7 +51,12 @@ def _idle_share(backend: Callable[[], ExecutionBackend], watched_s: float) -> fl
         watcher = threading.Thread(target=_watch, args=(Path(folder), watched_s, shares))
         watcher.start()
         outcome = run_stage(
-            _plan(Path(folder), watched_s), announced, StageOptions(per_item_timeout_s=600), backend=backend()
+            RunSpec(
+                _plan(Path(folder), watched_s),
+                announced,
+                StageOptions(per_item_timeout_s=600),
+                backend=backend(),
+            )
         )
         watcher.join()
     assert outcome.succeeded == WORKERS, outcome.errors

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.defs.home import open_home
+from ingest_assets.app.home import open_home
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.conftest import Command
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from ingest_assets.backends import ProcessBackend
-from ingest_assets.model.errors import ItemError
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.options import ParsingOptions
+from ingest_assets.core.errors import ItemError
+from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.parsing.media import media_type
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_assets.stages.doctags import DoctagsStage
 
 CORES = 2
@@ -48,7 +48,7 @@ def docling_converter() -> Any:
     from docling.datamodel.base_models import InputFormat
     from docling.document_converter import DocumentConverter, PdfFormatOption
 
-    from ingest_assets.parsing.engines import Engines
+    from ingest_assets.parsing.pipelines import Engines
 
     engines = Engines(ParsingOptions(), CORES)
     pipeline = engines.pipeline("pdf")

@@ -12,15 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.defs.reading_ahead import read_ahead
-from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import NoProgress, run_stage
-from ingest_assets.stages.doctags import DoctagsStage
-from ingest_assets.stages.page_store import PageStore
-from ingest_assets.stages.worker import StageWorker
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
+from ingest_assets.app.stage_run import before_batch
+from ingest_assets.core.items import Plan, WorkItem
+from ingest_assets.core.layout import Layout
+from ingest_assets.runner import NoProgress, RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.stages.base import StageWorker
+from ingest_assets.stages.doctags import DoctagsStage, PageStore
+from ingest_assets.storage.table import Parts
 from ingest_tests.bench.comparing import compared
 from ingest_tests.bench.documents import documents_of, long_document
 from ingest_tests.bench.figures import Figure, Size
@@ -61,7 +60,7 @@ def _shared(path: Path, home: Path, backend: Any) -> Iterator[Figure]:
         return _staged([item], home)
 
     def both() -> list[str]:
-        read_ahead(stage, [item], options, backend, NoProgress(), lambda line: None)
+        stage.before_batch(before_batch([item], options, backend, NoProgress(), lambda line: None))
         return alone()
 
     done = compared(alone, both, before_each=PageStore(item).clear)
@@ -89,12 +88,12 @@ def _compared(
 def _stage(items: Sequence[WorkItem], home: Path, backend: Any) -> None:
     stage = DoctagsStage()
     plan = Plan(stage.name, items, len(items))
-    outcome = run_stage(plan, StageWorker(stage, str(home), _BATCH), StageOptions(), backend=backend)
+    outcome = run_stage(RunSpec(plan, StageWorker(stage, str(home), _BATCH), StageOptions(), backend=backend))
     assert outcome.succeeded == len(items), outcome.errors
 
 
 def _staged(items: Sequence[WorkItem], home: Path) -> list[str]:
-    parts = Parts(Layout(home), DoctagsStage.spec, _BATCH)
+    parts = Parts(Layout(home), DoctagsStage.table, _BATCH)
     return [parts.read(item.item_id).column("doctags")[0].as_py() for item in items]
 
 

@@ -19,7 +19,6 @@ NAMES = (
     "reading_speed",
     "fresh_converters",
     "chunk_speed",
-    "lexical_speed",
     "dense_speed",
     "int8_retrieval",
     "vector_files",
@@ -28,7 +27,7 @@ NAMES = (
     "coordinator_memory",
 )
 # What a quick run takes when it is not told: comparisons that say something also of little, and quickly.
-QUICK_NAMES = ("chunk_speed", "lexical_speed", "dense_speed", "vector_files", "reruns")
+QUICK_NAMES = ("chunk_speed", "dense_speed", "vector_files", "reruns")
 _QUICK_SCALES: Mapping[str, float] = {
     "chunk_speed": 0.15,
     "coordinator_memory": 0.01,
@@ -36,7 +35,6 @@ _QUICK_SCALES: Mapping[str, float] = {
     "document_runs": 0.04,
     "fresh_converters": 0.4,
     "int8_retrieval": 1.0,
-    "lexical_speed": 0.5,
     "reruns": 0.01,
     "vector_files": 0.05,
 }

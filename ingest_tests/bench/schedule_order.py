@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.errors import StageError
-from ingest_assets.model.items import Plan, Result, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import QuietHooks, run_stage
+from ingest_assets.core.errors import StageError
+from ingest_assets.core.items import Plan, Result, WorkItem
+from ingest_assets.runner import QuietHooks, RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.bench.figures import Figure, Relation, Size
 from ingest_tests.runner.workers import by_name
 
@@ -75,7 +75,7 @@ class _Run(QuietHooks):
         )
         options = StageOptions(schedule="sjf" if self.order == "sjf" else "fifo", max_queue=max_queue)
         started = time.perf_counter()
-        run_stage(plan, by_name, options, self, backend=ThreadBackend(workers))
+        run_stage(RunSpec(plan, by_name, options, self, backend=ThreadBackend(workers)))
         self.wall_s = time.perf_counter() - started
         self.ended_s = [ended - started for ended in self.ended_s]
 

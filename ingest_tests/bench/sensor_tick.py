@@ -10,10 +10,10 @@ from unittest import mock
 
 import dagster as dg
 
+from ingest_assets.app.home import open_home
 from ingest_assets.defs.build import build_definitions
-from ingest_assets.defs.home import open_home
 from ingest_assets.defs.instance import open_instance
-from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.resources import HomeResource
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.conftest import clean_environment
 

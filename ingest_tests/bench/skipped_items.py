@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import psutil
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.core.items import Plan, WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.runner.fakes import satisfied
 from ingest_tests.runner.workers import by_name
@@ -30,7 +30,9 @@ def measure(size: Size) -> list[Figure]:
             yield satisfied(f"item-{number}")
 
     before, started = me.memory_info().rss, time.perf_counter()
-    outcome = run_stage(Plan("skipped", items(), count), by_name, StageOptions(), backend=ThreadBackend(2))
+    outcome = run_stage(
+        RunSpec(Plan("skipped", items(), count), by_name, StageOptions(), backend=ThreadBackend(2))
+    )
     wall_s = time.perf_counter() - started
     looks.append(me.memory_info().rss)
     return [

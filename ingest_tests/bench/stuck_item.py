@@ -3,9 +3,9 @@
 import time
 
 from ingest_assets.backends import ProcessBackend
-from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.core.items import Plan, WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.runner.workers import by_name
 
@@ -22,7 +22,7 @@ def measure(size: Size) -> list[Figure]:
     items += [WorkItem(f"sleep-{n}", "f", meta={"seconds": SECONDS_EACH}) for n in range(1, good + 1)]
     options = StageOptions(policy="cpu", per_item_timeout_s=LIMIT_S)
     started = time.perf_counter()
-    outcome = run_stage(Plan("stuck", items), by_name, options, backend=ProcessBackend(WORKERS))
+    outcome = run_stage(RunSpec(Plan("stuck", items), by_name, options, backend=ProcessBackend(WORKERS)))
     wall_s = time.perf_counter() - started
     timeouts = sum(error.category == "timeout" for error in outcome.errors)
     return [

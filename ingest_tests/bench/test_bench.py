@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_tests.bench import chunk_speed, reading_speed
 from ingest_tests.bench.__main__ import exit_code, main, table_line
 from ingest_tests.bench.chunk_texts import chunk_texts

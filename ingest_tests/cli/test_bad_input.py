@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ingest_assets.cli.runs import run_batches
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import open_home
+from ingest_assets.app.graph import stages_between
+from ingest_assets.app.home import open_home
 from ingest_tests.conftest import Command, clean_environment
 from ingest_tests.packages import offer_providers
+from ingest_tests.runs import run_batches
 
 
 def _line(done) -> str:
@@ -155,6 +155,7 @@ def test_a_zero_byte_file_fails_alone(ingest: Command, notes: Path):
     assert result["converted"] == 3
 
 
+@pytest.mark.graph
 def test_names_in_any_unicode_form_are_kept_or_reported(ingest: Command, tmp_path: Path):
     """Composed and decomposed names are ids in NFC; twins and undecodable names are reported, not lost."""
     folder = tmp_path / "notes"
@@ -175,6 +176,7 @@ def test_names_in_any_unicode_form_are_kept_or_reported(ingest: Command, tmp_pat
     assert any("another Unicode form" in reason for reason in reasons.values())
 
 
+@pytest.mark.graph
 def test_a_file_that_vanishes_after_the_scan_fails_alone_and_is_gone_with_the_next(
     ingest: Command, notes: Path
 ):
@@ -194,6 +196,7 @@ def test_a_file_that_vanishes_after_the_scan_fails_alone_and_is_gone_with_the_ne
     assert (result["scan"]["deleted"], result["failures"], result["documents"]) == (1, [], 2)
 
 
+@pytest.mark.graph
 def test_a_damaged_table_is_made_again(ingest: Command, notes: Path):
     """Tables are derived: damage costs work, never data."""
     ingest("chunk", "--input", notes)
@@ -220,5 +223,5 @@ def test_a_provider_that_cannot_describe_itself_is_one_line(
 
     assert _line(done) == (
         "ingest: embeddings.dense.provider: 'mine' of package mine (mine:Kind): describe() failed "
-        "(ValueError: no model); mend the package."
+        "(ValueError: no model); fix the package."
     )

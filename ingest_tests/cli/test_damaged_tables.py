@@ -1,15 +1,14 @@
 """Tables that a bad disk has damaged: named in one line, put aside, and made again by the next runs."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from ingest_assets.embedders.bm25 import LexicalIndex
-from ingest_assets.model.errors import TableDamaged
-from ingest_tests.conftest import Command, write_notes
+from ingest_assets.core.errors import TableDamaged
+from ingest_assets.search.bm25 import LexicalIndex
+from ingest_tests.conftest import Command
 from ingest_tests.rows import zero_the_rows
 
 STAGES = ["documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical"]
@@ -28,51 +27,36 @@ def put_a_folder_in_its_place(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """A home in which three notes are ingested."""
-    command = Command(tmp_path_factory.mktemp("home"))
-    command("all", "--input", write_notes(tmp_path_factory.mktemp("in") / "notes"))
-    return command
-
-
-@pytest.fixture
-def home(whole: Command, tmp_path: Path) -> Command:
-    """A copy of it."""
-    shutil.copytree(whole.home, tmp_path / "home", ignore=shutil.ignore_patterns("*.sock"))
-    return Command(tmp_path / "home")
-
-
 def table_of(home: Command, stage: str) -> Path:
     (path,) = (home.home / "data" / stage).glob("*.parquet")
     return path
 
 
 @pytest.mark.parametrize("stage", ["doctags", "chunks"])
-def test_a_table_with_damaged_rows_is_named_in_one_line(home: Command, stage: str) -> None:
+def test_a_table_with_damaged_rows_is_named_in_one_line(ingested: Command, stage: str) -> None:
     """Not in a traceback, by those who only look; and they change nothing."""
-    path = table_of(home, stage)
+    path = table_of(ingested, stage)
     zero_the_rows(path)
     before = path.read_bytes()
 
     for command in (["plan"], ["status"], ["inspect", "notes:feeding.md"]):
-        said = home(*command, check=None)
+        said = ingested(*command, check=None)
         assert said.returncode in (0, 1)
         lines = said.stderr.strip().splitlines()
         assert not lines or (len(lines) == 1 and f"{path} is damaged" in lines[0])
     assert path.read_bytes() == before
 
 
-def test_an_index_of_damaged_tables_names_the_file(home: Command) -> None:
+def test_an_index_of_damaged_tables_names_the_file(ingested: Command) -> None:
     """It is opened by programs that know nothing of this one."""
-    path = table_of(home, "embeddings/lexical")
+    path = table_of(ingested, "embeddings/lexical")
     zero_the_rows(path)
 
     with pytest.raises(TableDamaged, match=rf"{path.name} is damaged .*; remove it and run"):
-        LexicalIndex.open(home.home / "data")
+        LexicalIndex.open(ingested.home / "data")
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 @pytest.mark.parametrize(
     ("stage", "damage"),
     [
@@ -83,20 +67,20 @@ def test_an_index_of_damaged_tables_names_the_file(home: Command) -> None:
     ],
 )
 def test_a_damaged_table_is_made_again_when_it_is_needed(
-    home: Command, stage: str, damage: Callable[[Path], None]
+    ingested: Command, stage: str, damage: Callable[[Path], None]
 ) -> None:
     """All tables below are lost: the first run may find the damage, the second mends it; no row is lost."""
-    before, path = home.hashes(), table_of(home, stage)
+    before, path = ingested.hashes(), table_of(ingested, stage)
     below = STAGES[STAGES.index(stage) + 1 :] if not stage.startswith("embeddings") else []
     damage(path)
     for other in below:
-        table_of(home, other).unlink()
+        table_of(ingested, other).unlink()
 
-    first = home("all", check=None)
+    first = ingested("all", check=None)
     if first.returncode:
         assert "Traceback" not in first.stdout + first.stderr
         assert f"{path} was damaged and is put aside as" in first.stdout + first.stderr
-        home("all")
+        ingested("all")
     if below:
         pq.ParquetFile(path).read()
-        assert home.hashes() == before
+        assert ingested.hashes() == before

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.registry import close_dense
+from ingest_assets.embedders.providers import close_dense
 from ingest_tests.conftest import Command
 from ingest_tests.embedders.vector_server import DIM, VectorScript, serving
 from ingest_tests.parsing.vision_server import refused

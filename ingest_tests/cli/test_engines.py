@@ -98,7 +98,7 @@ def test_a_vision_model_reads_pages_and_its_key_is_nowhere(ingest: Command, fold
         _ask(ingest.home, server.url)
         ran = ingest.apart("doctags", "--input", folder, "--json", VLM_KEY=KEY)
         said_later = [
-            ingest.apart(*command, VLM_KEY=KEY, check=None)
+            ingest(*command, VLM_KEY=KEY, check=None)
             for command in (
                 ("inspect", "swarms.pdf", "--json"),
                 ("status", "--documents", "--json"),

@@ -136,7 +136,7 @@ def test_the_group_explains_itself(ingest: Command):
     assert "--documents" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_ctrl_c_ends_it_and_leaves_no_process_behind(
     ingest: Command, compared: tuple[object, ...], tmp_path: Path
 ):

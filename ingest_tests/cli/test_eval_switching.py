@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest_assets.cli.searching import chunk_rankings
-from ingest_assets.defs.home import open_home
-from ingest_assets.embedders.registry import close_dense
-from ingest_assets.model.errors import ContractBroken
+from ingest_assets.app.home import open_home
+from ingest_assets.app.search import chunk_rankings
+from ingest_assets.core.errors import ContractBroken
+from ingest_assets.embedders.providers import close_dense
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_tests.conftest import Command, write_notes
 from ingest_tests.embedders.vector_server import answer_of, serving
@@ -100,7 +100,7 @@ def world(ingest: Command, tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.mark.parametrize(
-    "dim", [pytest.param(8, id="as long"), pytest.param(4, id="shorter", marks=pytest.mark.slow)]
+    "dim", [pytest.param(8, id="as long"), pytest.param(4, id="shorter", marks=pytest.mark.graph)]
 )
 def test_a_new_model_is_judged_by_its_own_vectors_although_a_document_keeps_it_from_serving(
     world: World, dim: int
@@ -119,7 +119,7 @@ def test_a_new_model_is_judged_by_its_own_vectors_although_a_document_keeps_it_f
     assert list((Path(second["home"]) / "data" / "embeddings").glob("dense@*"))
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_other_terms_are_judged_by_their_own_tables_and_statistics(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
@@ -141,7 +141,7 @@ def test_other_terms_are_judged_by_their_own_tables_and_statistics(
     assert second["rankings"]["dense"]["mrr"] == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_a_model_that_made_no_vector_is_one_line(world: World):
     """Old vectors would give it figures that it never earned."""
     world.evaluate("old", tokens=256, chars=1, check=0)
@@ -155,6 +155,7 @@ def test_a_model_that_made_no_vector_is_one_line(world: World):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.graph
 def test_rows_of_chunks_that_are_there_no_more_are_not_found(world: World):
     """A batch that was cut anew and then not embedded still has them; it is reported as not complete."""
     world.settle("old")

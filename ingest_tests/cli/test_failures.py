@@ -8,15 +8,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from ingest_assets.app.home import open_home
 from ingest_assets.cli.main import run
-from ingest_assets.defs.home import open_home
-from ingest_assets.intake.artifacts import NewArtifact
+from ingest_assets.intake.queue.artifacts import NewArtifact
 from ingest_tests.cli.failing import PAGES, Failed, Web
 from ingest_tests.conftest import write_notes
 from ingest_tests.intake.fetch.site import Site
 from ingest_tests.parsing.documents import pdf
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 SETTINGS = "[parsing]\nmax_pages = 2\n[fetch]\nallow_private = true\npoliteness_delay_s = 0\n"
 STAGES = ("documents", "doctags", "admission", "chunks", "dense", "lexical")

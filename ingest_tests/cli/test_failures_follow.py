@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.cli.summary import failure_lines
-from ingest_assets.defs.home import open_home
-from ingest_assets.intake.artifacts import Ending, Failure, NewArtifact
+from ingest_assets.app.home import open_home
+from ingest_assets.app.report import failure_lines
+from ingest_assets.intake.queue.artifacts import Ending, Failure, NewArtifact
 from ingest_tests.cli.failing import PAGES
 from ingest_tests.conftest import Command
 from ingest_tests.parsing.documents import pdf
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 
 def test_a_home_without_failures_says_so(ingest: Command, notes: Path):

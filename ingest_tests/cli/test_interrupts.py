@@ -37,6 +37,7 @@ def _start(code: str) -> "subprocess.Popen[str]":
     return process
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("stuck", [NATIVE, DAGSTER, STUBBORN], ids=["native code", "dagster", "stubborn"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_the_second_press_ends_within_a_second_or_so(stuck: str, number: signal.Signals):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.cli.model_list import PACKAGED_MODELS
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, LAYOUT, TABLEFORMER
-from ingest_assets.parsing.engines.pages import ocr_models
+from ingest_assets.app.models import PACKAGED_MODELS
+from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.parsing.engines import DOCLING_MODELS, LAYOUT, TABLEFORMER
+from ingest_assets.parsing.pipelines import ocr_models
 from ingest_tests.conftest import Command
 from ingest_tests.parsing.docling_models import file_of, write_hollow_models
 from ingest_tests.parsing.model_hub import COMMIT, Hub, serving

@@ -10,7 +10,7 @@ from ingest_tests.cli.foretold import World, worth_reading
 from ingest_tests.conftest import Command, write_notes
 from ingest_tests.intake.fetch.site import Site
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 GERMAN = "# Bienen\n\nDie Bienen fliegen heute Abend aus allen Stöcken ins Tal und kommen spät zurück.\n"
 TABLES = ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical")

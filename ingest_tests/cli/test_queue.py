@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ingest_assets.defs.home import open_home
-from ingest_assets.intake.artifacts import Ending, Failure
-from ingest_assets.intake.limits import Quotas
-from ingest_assets.intake.measures import Measures
-from ingest_assets.model.options import QuotaOptions
+from ingest_assets.app.home import open_home
+from ingest_assets.intake.queue.artifacts import Ending, Failure
+from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.quotas import Quotas
+from ingest_assets.settings.intake import QuotaOptions
 from ingest_tests.conftest import Command, Done
 
 COMMANDS = ["enqueue", "import", "stats", "retry-failed", "refresh", "run"]

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.cli.importing import MAX_LINE_BYTES, ArtifactList, ImportReport
-from ingest_assets.defs.home import open_home
+from ingest_assets.app.home import open_home
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.import_list import MAX_LINE_BYTES, ArtifactList, ImportReport
+from ingest_assets.intake.queue.queue import Queue
+from ingest_assets.settings.intake import QueueOptions
 from ingest_tests.conftest import Command, clean_environment
 
 

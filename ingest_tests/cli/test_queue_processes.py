@@ -10,15 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from ingest_assets.app.home import open_home
 from ingest_assets.cli.interrupts import INTERRUPTED
-from ingest_assets.defs.home import open_home
-from ingest_assets.intake.artifacts import Artifact
+from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_tests.cli.pages import WEB, Crowd, put_note, serve_note, write_list
 from ingest_tests.conftest import Command, clean_environment
 from ingest_tests.end_to_end.leftovers import wait_until
 from ingest_tests.intake.fetch.site import Site, Visit
-
-pytestmark = pytest.mark.slow
 
 PAGES = 10
 
@@ -35,6 +33,7 @@ def _artifact(command: Command, artifact_id: str) -> Artifact:
     return found
 
 
+@pytest.mark.chaos
 def test_an_interrupted_run_keeps_what_came_gives_back_the_rest_and_the_next_continues(
     ingest: Command, site: Site, tmp_path: Path
 ):
@@ -68,6 +67,7 @@ def test_an_interrupted_run_keeps_what_came_gives_back_the_rest_and_the_next_con
     assert (site.count("/Quick.md"), site.count("/slow.md")) == (1, 2)
 
 
+@pytest.mark.chaos
 def test_a_wait_answers_an_interrupt_at_once(ingest: Command, site: Site, tmp_path: Path):
     """A drain may wait for hours; nobody waits for it."""
     later = {"id": "later", "url": put_note(site, "Later"), "not_before": time.time() + 3600}
@@ -87,6 +87,7 @@ def test_a_wait_answers_an_interrupt_at_once(ingest: Command, site: Site, tmp_pa
     assert errors == "ingest: interrupted; finished documents are kept, the next run continues.\n"
 
 
+@pytest.mark.slow
 def test_two_drains_share_the_work_and_do_none_of_it_twice(ingest: Command, site: Site, tmp_path: Path):
     """Both end when everything is in the tables, and say so."""
     crowd = Crowd()

@@ -6,12 +6,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ingest_assets.defs.home import open_home
+from ingest_assets.app.home import open_home
 from ingest_tests.cli.pages import WEB, Crowd, note, put_note, serve_note, write_list
 from ingest_tests.conftest import Command
 from ingest_tests.intake.fetch.site import Site, Visit
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 
 def _titles(command: Command) -> set[str]:

@@ -54,6 +54,7 @@ def own_set(tmp_path: Path) -> tuple[object, ...]:
     return "--set", "files", "--path", folder
 
 
+@pytest.mark.graph
 def test_queries_that_are_left_out_are_counted(ingest: Command, own_set: tuple[object, ...]):
     """One without a judgement must not vanish in silence."""
     said = ingest("eval", "retrieval", *own_set).stdout.splitlines()
@@ -62,6 +63,7 @@ def test_queries_that_are_left_out_are_counted(ingest: Command, own_set: tuple[o
     assert any(line.startswith(f"Tables: {ingest.home}/state/evaluation/files-") for line in said)
 
 
+@pytest.mark.graph
 def test_a_document_that_left_the_set_is_not_counted(ingest: Command, own_set: tuple[object, ...]):
     """The second evaluation is of what is there now."""
     documents = Path(str(own_set[-1])) / "documents"
@@ -76,6 +78,7 @@ def test_a_document_that_left_the_set_is_not_counted(ingest: Command, own_set: t
     assert "files: 1 of 1 documents can be found" in said
 
 
+@pytest.mark.graph
 def test_a_folder_that_is_not_kept_is_not_named(ingest: Command, own_set: tuple[object, ...], tmp_path: Path):
     """Neither to people nor to programs."""
     output = tmp_path / "report.json"

@@ -160,6 +160,7 @@ def test_a_home_that_may_only_be_read_is_one_line_for_who_would_write(read_only:
     assert all(line.endswith("; check its permissions and the disk.") for line in told)
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("after_s", [0.4, 0.8, 1.5])
 def test_a_press_while_it_starts_ends_it_without_a_traceback(home: Command, after_s: float):
     """Libraries that are interrupted while they load say anything but that."""

@@ -204,6 +204,7 @@ def read_only(command: Command) -> Iterator[Path]:
     shutil.rmtree(root)
 
 
+@pytest.mark.graph
 def test_a_home_that_may_only_be_read_can_be_looked_at(read_only: Path):
     """By a user who may write nowhere in it."""
     before = photo(read_only)

@@ -10,21 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ingest_assets.app.execution import Circumstances
+from ingest_assets.app.home import open_home
+from ingest_assets.app.validate import INLINE, Variant, VariantResult, take_in
 from ingest_assets.cli import validate as validating
 from ingest_assets.cli.main import run
-from ingest_assets.cli.parity_runs import VariantResult, take_in
-from ingest_assets.cli.variants import INLINE, Variant
-from ingest_assets.defs.home import open_home
-from ingest_assets.defs.parity import Circumstances
-from ingest_assets.model.errors import IngestError
-from ingest_assets.model.identity import code_version
+from ingest_assets.core.errors import IngestError
+from ingest_assets.core.identity import code_version
+from ingest_assets.core.layout import Layout
 from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.doctags import DoctagsStage
-from ingest_assets.storage.layout import Layout
 from ingest_assets.storage.locks import FileLock
 from ingest_tests.conftest import Command
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 THREADS = ("--only", "inline,threads", "--workers", "1,2")
 ASSETS = ["documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical"]

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from ingest_assets.app import validate as variants
+from ingest_assets.app.home import Home
+from ingest_assets.app.validate import INLINE, Variant, choose_variants, settings_of
 from ingest_assets.backends import kind_of
-from ingest_assets.cli import variants
-from ingest_assets.cli.variants import INLINE, Variant, choose_variants, settings_of
-from ingest_assets.config import read_settings, settings_from_json, settings_to_json
-from ingest_assets.defs.home import Home
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.storage.layout import Layout
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.layout import Layout
+from ingest_assets.settings.read import read_settings, settings_from_json, settings_to_json
 
 SMALL = "[stages]\ndoctags.workers = 2\nchunks.workers = 1\ndense.workers = 1\n"
 

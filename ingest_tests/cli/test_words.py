@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.cli.searching import query_vectors
-from ingest_assets.cli.summary import failure_lines
-from ingest_assets.embedders.registry import close_dense
-from ingest_assets.model.errors import IngestError
+from ingest_assets.app.report import failure_lines
+from ingest_assets.app.search import query_vectors
+from ingest_assets.core.errors import IngestError
+from ingest_assets.embedders.providers import close_dense
 from ingest_tests.conftest import Command
 from ingest_tests.embedders.tiny_splade import write_model
 from ingest_tests.embedders.vector_server import options_for, serving
@@ -37,7 +37,7 @@ def test_queries_without_vectors_are_said_to_be_the_trouble():
         close_dense()
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_who_serves_is_said_and_when_that_changes(ingest: Command, notes: Path):
     """A switch of models ends in silence otherwise."""
     (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
@@ -54,7 +54,7 @@ def test_who_serves_is_said_and_when_that_changes(ingest: Command, notes: Path):
     assert f"Served: dense by {before['dense']['model']}, lexical by set " in ingest("status").stdout
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_a_retry_says_who_serves_from_now_on(ingest: Command, notes: Path):
     """It embeds, and so it may complete a switch, as every other command that does."""
     (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
@@ -73,15 +73,13 @@ def test_a_retry_says_who_serves_from_now_on(ingest: Command, notes: Path):
     assert told["took_over"]["lexical"] == f"lexical: {old} serves from now on (was {new})."
 
 
-@pytest.mark.slow
-def test_two_sets_of_one_model_are_told_apart(ingest: Command, notes: Path):
+@pytest.mark.graph
+def test_two_sets_of_one_model_are_told_apart(ingested: Command):
     """Shorter vectors are another set, and the model has the same name."""
-    (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')
-    ingest("all", "--input", notes)
-    before = ingest.json("status")["serving"]["dense"]
-    meanwhile = ingest("status", INGEST_EMBEDDINGS__DENSE__DIM="64").stdout
-    switched = ingest("all", INGEST_EMBEDDINGS__DENSE__DIM="64").stdout
-    after = ingest.json("status", INGEST_EMBEDDINGS__DENSE__DIM="64")["serving"]["dense"]
+    before = ingested.json("status")["serving"]["dense"]
+    meanwhile = ingested("status", INGEST_EMBEDDINGS__DENSE__DIM="64").stdout
+    switched = ingested("all", INGEST_EMBEDDINGS__DENSE__DIM="64").stdout
+    after = ingested.json("status", INGEST_EMBEDDINGS__DENSE__DIM="64")["serving"]["dense"]
 
     model = before["model"]
     assert (before["name"], after["name"]) == (model, model)
@@ -90,7 +88,7 @@ def test_two_sets_of_one_model_are_told_apart(ingest: Command, notes: Path):
     assert f"dense: {new} serves from now on (was {old})." in switched.splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_sparse_vectors_are_counted_where_a_model_is_configured(ingest: Command, notes: Path, tmp_path: Path):
     """In the words of a run and of the status, as in their objects; elsewhere nobody speaks of them."""
     (ingest.home / "ingest.toml").write_text('[execution]\nrun_on = "inline"\n')

@@ -7,13 +7,12 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from ingest_assets.defs.home import Home, open_home
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.core.errors import StageError
+from ingest_assets.core.schemas import CHUNKS, TableSpec, dense_spec
 from ingest_assets.defs.instance import open_instance
-from ingest_assets.model.errors import StageError
-from ingest_assets.model.schemas import CHUNKS, TableSpec, dense_spec
-from ingest_assets.storage.footer import Failure
-from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import Commit, commit
+from ingest_assets.storage.parquet import Failure
+from ingest_assets.storage.table import Commit, Parts, commit
 from ingest_tests.conftest import write_notes
 
 BATCHES = ("2026-01-01-0001", "2026-01-01-0002")

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.defs.completeness import batch_states
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.locking import held_locks
-from ingest_assets.defs.resources.runner import _commit
-from ingest_assets.defs.settling import settled
-from ingest_assets.model.items import ItemContext
-from ingest_assets.stages.worker import StageWorker
-from ingest_assets.storage.tables import commit
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.model_switch import held_locks
+from ingest_assets.app.plan import batch_states
+from ingest_assets.app.stage_run import StageRun
+from ingest_assets.core.items import ItemContext
+from ingest_assets.stages.base import StageWorker
+from ingest_assets.storage.table import commit
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 TOPICS = ("swarming", "feeding", "varroa", "honey", "wax", "queens")
 BATCHES = 6
@@ -42,8 +41,9 @@ def make(home: Home, stage: str, batch: str) -> None:
         for item in items:
             if not item.satisfies():
                 worker(item, ItemContext())
-        items = settled(home, stage, batch, items, lambda: home.plan(stage, batch))
-        commit(home.layout, _commit(home, stage, batch, items, {}))
+        run = StageRun(home, stage, batch, "test", print)
+        items = home.stages[stage].after_batch(run.after_batch(items, ()))
+        commit(home.layout, run.commit_of(items, {}))
     finally:
         locks.release()
 

@@ -4,14 +4,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
-from ingest_assets.cli.runs import run_batches
+from ingest_assets.app.graph import stages_between
+from ingest_assets.app.home import Home
 from ingest_assets.defs.build import build_definitions
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import Home
-from ingest_assets.defs.resources.home import HomeResource
+from ingest_assets.defs.resources import HomeResource
 from ingest_tests.conftest import write_notes
+from ingest_tests.runs import run_batches
 
 ALL = stages_between("documents", "embeddings")
 
@@ -99,6 +100,7 @@ def test_a_batch_that_the_command_line_completed_is_not_requested(
     assert len(after.run_requests) == 1
 
 
+@pytest.mark.graph
 def test_the_schedule_requests_only_incomplete_batches(
     home: Home, instance: dg.DagsterInstance, watched: Path
 ):

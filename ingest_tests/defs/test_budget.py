@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.defs.home import open_home
-from ingest_assets.embedders.registry import dense_kind
-from ingest_assets.embedders.tokenizer_files import load_tokenizer
-from ingest_assets.model.embedding import PACKAGED_MODEL
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.app.home import open_home
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.embedders.model_files import load_tokenizer
+from ingest_assets.embedders.providers import dense_kind
+from ingest_assets.settings.embeddings import PACKAGED_MODEL
+from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_tests.embedders.tiny_models import make_model
 from ingest_tests.packages import offer_providers
 
@@ -51,7 +51,7 @@ def test_chunks_larger_than_what_an_endpoint_reads_are_refused_with_both_numbers
 
 
 PACKAGE = """
-from ingest_assets.model.embedding import DenseFacts
+from ingest_assets.settings.embeddings import DenseFacts
 
 class Kind:
     def describe(self, options):

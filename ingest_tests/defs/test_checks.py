@@ -5,21 +5,21 @@ import math
 import dagster as dg
 import pytest
 
-from ingest_assets.defs.build import build_definitions
-from ingest_assets.defs.checks.predicates import (
+from ingest_assets.app.checks import (
     chunks_without_vector,
     documents_without_verdict,
-    faulty_vectors,
     items_without_rows,
     repeated_keys,
     texts_admitted_twice,
 )
-from ingest_assets.defs.home import Home
-from ingest_assets.defs.partitions import batches
-from ingest_assets.model.errors import TableDamaged
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.schemas import ADMISSION, CHUNKS, DOCTAGS, dense_spec
-from ingest_assets.storage.tables import Table
+from ingest_assets.app.home import Home
+from ingest_assets.core.errors import TableDamaged
+from ingest_assets.core.items import WorkItem
+from ingest_assets.core.schemas import ADMISSION, CHUNKS, DOCTAGS, dense_spec
+from ingest_assets.defs.build import build_definitions
+from ingest_assets.defs.keys import batches
+from ingest_assets.stages.dense import faulty_vectors
+from ingest_assets.storage.table import Table
 from ingest_tests.defs.conftest import BATCHES, chunk_rows, put, vector_rows
 from ingest_tests.rows import blank_rows, zero_the_rows
 

@@ -6,14 +6,14 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from ingest_assets.cli.runs import run_batches
-from ingest_assets.defs.completeness import is_batch_complete
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.items import ItemContext
-from ingest_assets.stages.worker import StageWorker
+from ingest_assets.app.graph import stages_between
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.plan import is_batch_complete
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.items import ItemContext
+from ingest_assets.stages.base import StageWorker
 from ingest_tests.conftest import write_notes
+from ingest_tests.runs import run_batches
 
 DOCTAGS = stages_between("documents", "doctags")
 ALL = stages_between("documents", "embeddings")
@@ -28,6 +28,7 @@ def _is_complete(home: Home) -> bool:
     return is_batch_complete(home, _batch(home), home.ledger.batches()[_batch(home)])
 
 
+@pytest.mark.graph
 def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, watched: Path):
     """A crash between the last part and the commit: nobody could ever read the change."""
     home.scan()
@@ -49,6 +50,7 @@ def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, wat
     assert _is_complete(home)
 
 
+@pytest.mark.graph
 def test_completeness_is_remembered_only_for_the_same_world(home: Home, watched: Path):
     """A changed file, another setting or a lost table make the batch incomplete again."""
     home.scan()
@@ -67,6 +69,7 @@ def test_completeness_is_remembered_only_for_the_same_world(home: Home, watched:
     assert not _is_complete(home)
 
 
+@pytest.mark.graph
 def test_a_source_whose_new_place_is_not_there_costs_nothing(home: Home, watched: Path, tmp_path: Path):
     """A slip in the settings, or a disk that is not mounted."""
     home.layout.settings_file.write_text(f'[sources.notes]\npath = "{watched}"\n')
@@ -145,10 +148,10 @@ def test_a_failed_embedding_is_data_and_not_a_failed_run(home: Home, watched: Pa
 
 
 def _failing_for(word: str):
-    from ingest_assets.embedders.lexical import count_terms
+    from ingest_assets.stages.lexical import count_terms
 
     def count(texts, analysis):
-        if any(word in text for text in texts.to_pylist()):
+        if any(word in text for text in texts):
             raise ZeroDivisionError("a bug of ours")
         return count_terms(texts, analysis)
 
@@ -161,6 +164,7 @@ def _failed_in_the_latest_run(home: Home) -> int:
     return event.asset_materialization.metadata["failed_in_this_batch"].value
 
 
+@pytest.mark.graph
 def test_a_forced_run_that_fails_says_so_and_keeps_the_old_rows(home: Home, watched: Path):
     """Silence would look like success."""
     home.scan()

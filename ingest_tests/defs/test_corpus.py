@@ -11,16 +11,16 @@ import polars as pl
 import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
-from ingest_assets.defs import corpus
+from ingest_assets.app.home import Home
+from ingest_assets.core.schemas import LEXICAL
+from ingest_assets.defs import automation as corpus
+from ingest_assets.defs.automation import LEXICAL_STATS_JOB
 from ingest_assets.defs.build import build_definitions
-from ingest_assets.defs.corpus import LEXICAL_STATS_JOB
-from ingest_assets.defs.home import Home
-from ingest_assets.defs.resources.home import HomeResource
-from ingest_assets.embedders.bm25 import read_stats
-from ingest_assets.model.embedding import LexicalOptions
-from ingest_assets.model.schemas import LEXICAL
+from ingest_assets.defs.resources import HomeResource
+from ingest_assets.search.bm25 import read_stats
+from ingest_assets.settings.embeddings import LexicalOptions
 from ingest_assets.stages.lexical_stats import are_current, refresh_stats, stats_of, stats_path
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.table import Table
 from ingest_tests.defs.conftest import BATCHES, put
 from ingest_tests.embedders.texts import lexical_rows, stats_by_hand
 

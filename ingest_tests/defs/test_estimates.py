@@ -2,16 +2,16 @@
 
 import pytest
 
-from ingest_assets.cli.plan_words import estimate_sentence, in_words, totals_sentence
-from ingest_assets.defs.estimates import fetch_estimate, past_of, stage_estimate
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.intake.artifacts import Artifact, NewArtifact
-from ingest_assets.intake.inbox import Filter
-from ingest_assets.intake.measures import Measures
+from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.plan import fetch_estimate, past_of, stage_estimate
+from ingest_assets.cli.planning import estimate_sentence, in_words, totals_sentence
+from ingest_assets.intake.queue.artifacts import Artifact, NewArtifact
+from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import Manifest, ManifestRow
 
-THREE = StageRunConfig(workers=3)
+THREE = RunOptions(workers=3)
 
 
 def ran(home: Home, item_id: str, seconds: float, status: str = "done", stage: str = "doctags") -> None:
@@ -77,7 +77,7 @@ def test_on_a_cluster_the_number_of_workers_is_not_known_before(home: Home):
     home.layout.settings_file.write_text('[execution]\nbackend = "ray"\naddress = "10.255.255.1:6379"\n')
     ran(home, "a.md", 6.0)
 
-    there = stage_estimate(open_home(home.layout.home), "doctags", [["b.md"]], StageRunConfig())
+    there = stage_estimate(open_home(home.layout.home), "doctags", [["b.md"]], RunOptions())
 
     assert there.seconds is None
     assert "cluster" in there.unknown
@@ -132,15 +132,13 @@ def test_a_time_as_people_say_it(seconds: float, words: str):
 
 def test_totals_in_words():
     """Only what there is, for one and for many."""
-    nothing = dict.fromkeys(
-        ("fetch", "doctags", "adopted", "skipped", "failed_before", "removed", "waiting"), 0
-    )
+    nothing = dict.fromkeys(("fetch", "doctags", "skipped", "failed_before", "removed", "waiting"), 0)
 
     assert totals_sentence(nothing) == "Nothing would be computed."
     assert totals_sentence(nothing | {"fetch": 3, "doctags": 12, "skipped": 480, "removed": 2}) == (
         "Would fetch 3, convert 12 documents; 480 are done and skipped, 2 leave the tables."
     )
-    assert totals_sentence(nothing | {"doctags": 1, "adopted": 1, "failed_before": 1, "waiting": 1}) == (
-        "Would convert 1 document; 1 only moved and is not converted again, "
-        "1 failed before and is not tried again, 1 waits for its time to be fetched."
+    assert totals_sentence(nothing | {"doctags": 1, "failed_before": 1, "waiting": 1}) == (
+        "Would convert 1 document; 1 failed before and is not tried again, "
+        "1 waits for its time to be fetched."
     )

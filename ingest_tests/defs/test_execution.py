@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.defs.execution import execution_of, refuse_early
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.app.execution import RunOptions, execution_of, refuse_early
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.core.errors import ConfigError
 from ingest_tests.conftest import Command
 
 
@@ -24,8 +23,8 @@ def test_a_stage_changes_what_it_names_and_keeps_the_rest_of_the_execution_setti
         '[execution]\nrun_on = "threads"\nmax_workers = 3\n'
         '[stages.doctags]\nworkers = 8\n[stages.doctags.execution]\nrun_on = "processes"\n',
     )
-    doctags = execution_of(home, "doctags", StageRunConfig())
-    chunks = execution_of(home, "chunks", StageRunConfig())
+    doctags = execution_of(home, "doctags", RunOptions())
+    chunks = execution_of(home, "chunks", RunOptions())
 
     assert (doctags.kind, doctags.workers) == ("processes", 3)
     assert doctags.reason == "3 by execution.max_workers, instead of 8 as configured"
@@ -38,14 +37,14 @@ def test_going_back_to_local_is_one_word(tmp_path):
     text = '[execution]\nbackend = "{}"\naddress = "10.0.0.1:6379"\nnum_cpus = 2\n'
     home = home_with(tmp_path, text.format("local"))
 
-    assert execution_of(home, "doctags", StageRunConfig()).kind == "processes"
+    assert execution_of(home, "doctags", RunOptions()).kind == "processes"
     assert open_home(tmp_path).options("doctags").execution.address == "10.0.0.1:6379"
 
 
 def test_a_run_may_say_where_it_runs(tmp_path):
     """The launchpad and the flags win over the settings."""
     home = home_with(tmp_path, '[execution]\nbackend = "ray"\naddress = "10.0.0.1:6379"\n')
-    execution = execution_of(home, "doctags", StageRunConfig(backend="local", run_on="inline", workers=4))
+    execution = execution_of(home, "doctags", RunOptions(backend="local", run_on="inline", workers=4))
 
     assert (execution.kind, execution.workers) == ("inline", 1)
 
@@ -54,20 +53,18 @@ def test_without_the_parallel_feature_there_is_one_worker_everywhere(tmp_path):
     """Whatever else is asked for."""
     home = home_with(tmp_path, "[features]\nparallel = false\n[stages.chunks]\nworkers = 4\n")
     for stage in home.stages:
-        execution = execution_of(home, stage, StageRunConfig(workers=8))
+        execution = execution_of(home, stage, RunOptions(workers=8))
         assert execution.workers == 1, stage
-    assert execution_of(home, "chunks", StageRunConfig()).reason == "1: features.parallel is off"
+    assert execution_of(home, "chunks", RunOptions()).reason == "1: features.parallel is off"
 
 
 def test_ray_client_needs_the_experimental_feature(tmp_path):
     """What is not proved is asked for by name."""
     text = '[execution]\nbackend = "ray"\naddress = "ray://10.0.0.1:10001"\n'
     with pytest.raises(ConfigError, match=r"Ray Client.*features.experimental = true"):
-        refuse_early(home_with(tmp_path, text), ["doctags"], StageRunConfig())
+        refuse_early(home_with(tmp_path, text), ["doctags"], RunOptions())
 
-    refuse_early(
-        home_with(tmp_path, text + "[features]\nexperimental = true\n"), ["doctags"], StageRunConfig()
-    )
+    refuse_early(home_with(tmp_path, text + "[features]\nexperimental = true\n"), ["doctags"], RunOptions())
 
 
 def test_a_gpu_stage_on_processes_is_refused_before_anything_starts(ingest: Command, notes: Path):

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.defs.folders import with_folders_found
-from ingest_assets.defs.home import open_home
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.storage.layout import Layout
+from ingest_assets.app.home import open_home, with_folders_found
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.layout import Layout
 from ingest_tests.embedders.tiny_models import make_model
 
 

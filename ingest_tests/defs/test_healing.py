@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.defs.healing import mended
-from ingest_assets.defs.home import Home
-from ingest_assets.model.errors import TableDamaged
-from ingest_assets.model.schemas import CHUNKS
-from ingest_assets.storage.damage import require_whole
+from ingest_assets.app.home import Home
+from ingest_assets.app.repair import mended
+from ingest_assets.core.errors import TableDamaged
+from ingest_assets.core.schemas import CHUNKS
+from ingest_assets.storage.parquet import require_whole
 from ingest_tests.defs.conftest import BATCHES, chunk_rows, put
 
 BATCH = BATCHES[0]

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
 
-from ingest_assets.config import PoolSettings
-from ingest_assets.defs.home import Home
+from ingest_assets.app.home import Home
 from ingest_assets.defs.instance import apply_pools, open_instance
+from ingest_assets.settings.tree import PoolSettings
 
 
 def test_everything_dagster_stores_is_below_state(home: Home, instance: dg.DagsterInstance):

@@ -4,16 +4,15 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from ingest_assets.defs.home import Home
+from ingest_assets.app.home import Home
+from ingest_assets.app.stage_run import Staged
+from ingest_assets.core.errors import TableMissing
+from ingest_assets.core.items import StageOutcome
+from ingest_assets.core.schemas import CHUNKS
 from ingest_assets.defs.io_manager import ALLOW_MISSING, ParquetTables
-from ingest_assets.defs.partitions import batches
-from ingest_assets.defs.resources.home import HomeResource
-from ingest_assets.defs.staged import Staged
-from ingest_assets.model.errors import TableMissing
-from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.model.schemas import CHUNKS
-from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import Commit, Table
+from ingest_assets.defs.keys import batches
+from ingest_assets.defs.resources import HomeResource
+from ingest_assets.storage.table import Commit, Parts, Table
 from ingest_tests.defs.conftest import BATCHES, chunk_rows, put
 
 

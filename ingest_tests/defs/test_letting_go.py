@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ingest_assets.app.stage_run import release_stage
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.defs.letting_go import let_go
-from ingest_assets.embedders.registry import close_dense, open_dense
-from ingest_assets.model.embedding import CacheOptions
-from ingest_assets.model.items import ItemContext, WorkItem
-from ingest_assets.model.schemas import CHUNKS
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.core.schemas import CHUNKS
+from ingest_assets.embedders.providers import close_dense, open_dense
 from ingest_assets.runner.attempt import caught
+from ingest_assets.settings.embeddings import CacheOptions
 from ingest_assets.stages.dense import DenseStage
-from ingest_assets.stages.in_set import StageInSet
 from ingest_tests.embedders.vector_server import options_for, right_answer, serving
 from ingest_tests.parsing.vision_server import Reply
 from ingest_tests.rows import blank_rows
@@ -57,7 +56,7 @@ def test_vectors_that_a_stopped_document_has_are_kept(tmp_path: Path):
         _wait_until(lambda: [LATE] in server.inputs)
 
         backend.close(0)
-        let_go(StageInSet(stage, "s", "a"), backend)
+        release_stage(stage, backend)
 
         assert backend.abandoned == 0
         is_first[0], asked = False, len(server.inputs)
@@ -74,7 +73,7 @@ def test_a_stage_that_came_to_its_end_leaves_the_embedder_open(tmp_path: Path):
         backend.submit(stage.rows, _document(stage, tmp_path), ItemContext(), 0).result()
 
         backend.close(0)
-        let_go(stage, backend)
+        release_stage(stage, backend)
 
         assert open_dense(stage.options) is before
     close_dense()

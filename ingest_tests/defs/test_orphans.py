@@ -7,10 +7,12 @@ import sys
 import time
 
 import dagster as dg
+import pytest
 
-from ingest_assets.defs.home import Home
-from ingest_assets.defs.orphans import settle_leases, settle_orphans, worker_name
-from ingest_assets.intake.artifacts import NewArtifact
+from ingest_assets.app.acquire import settle_leases, worker_name
+from ingest_assets.app.home import Home
+from ingest_assets.defs.orphans import settle_orphans
+from ingest_assets.intake.queue.artifacts import NewArtifact
 
 # A run that holds a pool slot, says that it began, and sleeps.
 RUNNER = """
@@ -70,6 +72,7 @@ def test_a_killed_run_is_marked_as_failed_and_its_pool_slot_is_free(home: Home, 
     assert instance.event_log_storage.get_concurrency_info("doctags").claimed_slots == []
 
 
+@pytest.mark.chaos
 def test_a_slot_is_freed_also_where_who_settled_the_run_was_killed_at_it(
     home: Home, instance: dg.DagsterInstance
 ):
@@ -88,6 +91,7 @@ def test_a_slot_is_freed_also_where_who_settled_the_run_was_killed_at_it(
     assert instance.event_log_storage.get_concurrency_info("doctags").claimed_slots == []
 
 
+@pytest.mark.chaos
 def test_a_run_that_waits_for_its_pool_is_settled_too(home: Home, instance: dg.DagsterInstance):
     """Of a backfill most runs wait; after a power cut they must not wait for ever."""
     instance.event_log_storage.set_concurrency_slots("doctags", 0)
@@ -118,8 +122,8 @@ def test_a_process_that_only_has_the_same_number_is_not_the_run(home: Home):
 LEASER = """
 import sys, time
 from pathlib import Path
-from ingest_assets.defs.home import open_home
-from ingest_assets.defs.orphans import worker_name
+from ingest_assets.app.home import open_home
+from ingest_assets.app.acquire import worker_name
 home = open_home(Path(sys.argv[1]))
 home.queue.lease(worker_name(), 1, time.time())
 sys.stdout.write("leased\\n")

@@ -5,23 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.cli.runs import run_batches
-from ingest_assets.defs.execution import execution_of, refuse_early
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.parity import (
+from ingest_assets.app.execution import (
     ParityRecord,
+    RunOptions,
     circumstances_of,
     code_version,
     drop_record,
+    execution_of,
     read_record,
+    refuse_early,
     write_record,
 )
-from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.core.errors import ConfigError
 from ingest_tests.conftest import Command
+from ingest_tests.runs import run_batches
 
 REQUIRED = "[features]\nrequire_parity = true\n"
-TWO = StageRunConfig(workers=2)
+TWO = RunOptions(workers=2)
 Change = Callable[[ParityRecord], ParityRecord]
 
 
@@ -44,7 +45,7 @@ def record_of(home: Home) -> ParityRecord:
     )
 
 
-def refusal(home: Home, config: StageRunConfig = TWO, stage: str = "doctags") -> str:
+def refusal(home: Home, config: RunOptions = TWO, stage: str = "doctags") -> str:
     """The line with which a stage is refused, early and when it starts alike."""
     with pytest.raises(ConfigError) as early:
         refuse_early(home, [stage], config)
@@ -78,8 +79,8 @@ def test_nobody_is_asked_for_a_record_without_the_feature(tmp_path: Path) -> Non
     assert execution_of(home, "doctags", TWO).workers == 2
 
 
-@pytest.mark.parametrize("config", [StageRunConfig(workers=1), StageRunConfig(run_on="inline", workers=4)])
-def test_one_worker_needs_no_proof(strict: Home, config: StageRunConfig) -> None:
+@pytest.mark.parametrize("config", [RunOptions(workers=1), RunOptions(run_on="inline", workers=4)])
+def test_one_worker_needs_no_proof(strict: Home, config: RunOptions) -> None:
     """It is what the others are compared with."""
     refuse_early(strict, ["doctags"], config)
 
@@ -140,12 +141,12 @@ def test_a_record_can_be_dropped_twice(strict: Home) -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        (StageRunConfig(backend="ray"), "several workers on ray"),
-        (StageRunConfig(backend="ray", workers=3), "3 workers on ray"),
+        (RunOptions(backend="ray"), "several workers on ray"),
+        (RunOptions(backend="ray", workers=3), "3 workers on ray"),
     ],
 )
 def test_ray_counts_as_several_before_the_cluster_is_asked(
-    strict: Home, config: StageRunConfig, words: str
+    strict: Home, config: RunOptions, words: str
 ) -> None:
     """Nothing is started to find out."""
     with pytest.raises(ConfigError) as raised:
@@ -158,8 +159,8 @@ def test_one_worker_on_ray_needs_no_proof(tmp_path: Path) -> None:
     """By number or by cap."""
     (tmp_path / "ingest.toml").write_text(f"{REQUIRED}[execution]\nbackend = 'ray'\nmax_workers = 1\n")
 
-    refuse_early(open_home(tmp_path), ["doctags"], StageRunConfig())
-    refuse_early(open_home(tmp_path), ["doctags"], StageRunConfig(workers=1))
+    refuse_early(open_home(tmp_path), ["doctags"], RunOptions())
+    refuse_early(open_home(tmp_path), ["doctags"], RunOptions(workers=1))
 
 
 def test_without_parallelism_there_is_nothing_to_prove(tmp_path: Path) -> None:

@@ -10,17 +10,17 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from ingest_assets.cli.inspecting import find
-from ingest_assets.cli.runs import run_batches
-from ingest_assets.defs.completeness import batch_states
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.housekeeping import tidy
-from ingest_assets.intake.artifacts import NewArtifact
-from ingest_assets.intake.inbox import Filter
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.app.graph import stages_between
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.inspect import find
+from ingest_assets.app.plan import batch_states
+from ingest_assets.app.repair import tidy
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.intake.queue.artifacts import NewArtifact
+from ingest_assets.intake.queue.queue import Filter
 from ingest_tests.defs.test_automation import _look, _night
 from ingest_tests.intake.fetch.site import Site
+from ingest_tests.runs import run_batches
 
 DOCUMENTS = stages_between("documents", "documents")
 
@@ -61,6 +61,7 @@ def test_what_is_queued_gets_a_batch_and_a_request(home: Home, instance: dg.Dags
     assert keys == [r.run_key for r in _look(instance, second.cursor).run_requests or []]
 
 
+@pytest.mark.graph
 def test_a_batch_is_requested_again_when_its_artifact_is_due_again(
     home: Home, instance: dg.DagsterInstance, site: Site, monkeypatch
 ):
@@ -82,6 +83,7 @@ def test_a_batch_is_requested_again_when_its_artifact_is_due_again(
     assert not _look(instance, due.cursor).run_requests
 
 
+@pytest.mark.graph
 def test_the_schedule_does_not_run_what_waits_for_its_time(
     home: Home, instance: dg.DagsterInstance, site: Site
 ):
@@ -117,6 +119,7 @@ def test_documents_say_where_they_came_from_and_what_they_are(home: Home, site: 
     assert (row["etag"], row["mime"], row["size_bytes"]) == ('"1"', "text/markdown", 4)
 
 
+@pytest.mark.graph
 def test_what_the_queue_gave_up_is_a_failed_document_until_it_is_queued_again(home: Home, site: Site):
     """In the footer, once, with the fetch's own category and code; no run tries it by itself."""
     url = site.page("/a.md", lambda v: v.reply(404) if v.number == 1 else v.reply(200, b"# A\n"))
@@ -137,6 +140,7 @@ def test_what_the_queue_gave_up_is_a_failed_document_until_it_is_queued_again(ho
     assert home.tables("documents").failures == {}
 
 
+@pytest.mark.graph
 def test_a_provider_that_stays_away_is_given_up_and_its_batch_is_complete(
     home: Home, site: Site, monkeypatch
 ):
@@ -153,6 +157,7 @@ def test_a_provider_that_stays_away_is_given_up_and_its_batch_is_complete(
     assert batch_states(here, batch)[0].is_complete()
 
 
+@pytest.mark.graph
 def test_bytes_that_vanish_from_the_store_are_fetched_again(home: Home, site: Site):
     """A store that lost a file, or holds a damaged one, heals with the next runs."""
     queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n", etag='"1"')))
@@ -195,6 +200,7 @@ def test_housekeeping_removes_what_nobody_uses_and_nothing_else(home: Home, site
     assert (old.exists(), new.exists(), partial.exists()) == (False, True, False)
 
 
+@pytest.mark.graph
 def test_acquired_documents_are_looked_at_again_when_they_are_old(
     home: Home, instance: dg.DagsterInstance, site: Site, monkeypatch
 ):
@@ -214,6 +220,7 @@ def test_acquired_documents_are_looked_at_again_when_they_are_old(
     assert pl.Series(list(rows(home))).to_list() == ["a"], "it stays until it is known what became of it"
 
 
+@pytest.mark.graph
 def test_inspecting_what_is_no_document_says_why(home: Home, site: Site):
     """Skipped as a repeat, given up, or not acquired yet."""
     queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n")))

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from ingest_assets.app.stage_run import before_batch
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.defs.reading_ahead import read_ahead
-from ingest_assets.model.items import Record, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.parsing.ranges import SHORTEST
+from ingest_assets.core.items import Record, WorkItem
+from ingest_assets.parsing.page_ranges import SHORTEST
 from ingest_assets.runner import NoProgress
-from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.stages.doctags import DoctagsStage
-from ingest_assets.stages.page_store import PageStore
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.stages.chunks.stage import ChunksStage
+from ingest_assets.stages.doctags import DoctagsStage, PageStore
 from ingest_tests.parsing.embedded.papers import Sheet, paper
 from ingest_tests.stages.test_doctags import planned
 
@@ -37,7 +36,7 @@ def _ahead(
 ) -> list[str]:
     said: list[str] = []
     backend = ThreadBackend(workers)
-    read_ahead(stage, [item], StageOptions(**options), backend, NoProgress(), said.append)
+    stage.before_batch(before_batch([item], StageOptions(**options), backend, NoProgress(), said.append))
     backend.close(0)
     return said
 
@@ -66,11 +65,10 @@ def test_pages_that_a_killed_run_left_are_not_read_again_unless_that_is_wished(b
 
 
 def test_nothing_is_read_ahead_for_one_worker_for_what_is_current_or_for_other_stages(book: WorkItem):
-    """Nor by a dry run."""
+    """What one worker does, it does in order."""
     current = replace(book, record=Record(book.fingerprint, 1))
 
     assert _ahead(book, workers=1) == _ahead(current) == _ahead(book, stage=ChunksStage()) == []
-    assert _ahead(book, dry_run=True) == []
     assert _stored(book) == {}
 
 

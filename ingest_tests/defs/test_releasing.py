@@ -7,17 +7,16 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from ingest_assets.cli.runs import run_batches
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import Home
-from ingest_assets.defs.inbox import read_inbox
-from ingest_assets.defs.releasing import release
-from ingest_assets.intake.artifacts import Ending, Failure, NewArtifact
+from ingest_assets.app.failures import read_inbox, release
+from ingest_assets.app.graph import stages_between
+from ingest_assets.app.home import Home
+from ingest_assets.intake.queue.artifacts import Ending, Failure, NewArtifact
 from ingest_assets.storage.locks import FileLock
 from ingest_tests.defs.test_automation import _look as look
 from ingest_tests.defs.test_automation import _night as night
+from ingest_tests.runs import run_batches
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 ALL = stages_between("documents", "embeddings")
 

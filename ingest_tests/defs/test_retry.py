@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.cli.runs import RunReport, run_batches
-from ingest_assets.defs.assets.doctags import doctags
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import Home, open_home
+from ingest_assets.app.driver import RunReport
+from ingest_assets.app.graph import GRAPH, stages_between
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.defs.assets import stage_asset
 from ingest_assets.runner import read_manifest
 from ingest_tests.parsing.documents import pdf
+from ingest_tests.runs import run_batches
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 STAGES = stages_between("documents", "chunks")
 TEXT = "Page {} is about bees, their trees and what they find in summer."
@@ -97,7 +98,7 @@ def test_force_does_not_run_what_is_on_hold(failed: Home):
 
 def test_the_launchpad_offers_and_explains_it():
     """A person in the web UI has no other manual."""
-    field = doctags.op.config_schema.config_type.fields["retry"]
+    field = stage_asset("doctags", GRAPH["doctags"]).op.config_schema.config_type.fields["retry"]
 
     assert not field.is_required
     assert "Ids of failed documents to try again" in field.description

@@ -7,20 +7,20 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from ingest_assets.cli.runs import run_batches
-from ingest_assets.config import Settings
+from ingest_assets.app.graph import GRAPH, graph_of, stages_between
+from ingest_assets.app.home import Home
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.schemas import SPARSE as SPARSE_SPEC
 from ingest_assets.defs.build import build_definitions
-from ingest_assets.defs.checks.predicates import faulty_weights
-from ingest_assets.defs.graph import GRAPH, graph_of, stages_between
-from ingest_assets.defs.home import Home
-from ingest_assets.model.embedding import EmbeddingOptions, SparseOptions
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.schemas import SPARSE as SPARSE_SPEC
-from ingest_assets.storage.tables import Table, existing_table
+from ingest_assets.settings.embeddings import EmbeddingOptions, SparseOptions
+from ingest_assets.settings.tree import Settings
+from ingest_assets.stages.sparse import faulty_weights
+from ingest_assets.storage.table import Table, existing_table
 from ingest_tests.conftest import Command, write_notes
 from ingest_tests.defs.conftest import put
 from ingest_tests.embedders.tiny_splade import write_model
 from ingest_tests.rows import blank_rows
+from ingest_tests.runs import run_batches
 from ingest_tests.weights import weights
 
 SPARSE = dg.AssetKey(["embeddings", "sparse"])
@@ -115,6 +115,7 @@ def test_the_whole_graph_runs_with_sparse_vectors(tmp_path: Path) -> None:
     assert (command.home / "data/lexical_stats/corpus.parquet").is_file()
 
 
+@pytest.mark.graph
 def test_a_deleted_document_leaves_the_sparse_table_also_when_there_is_no_model_any_more(
     home: Home, watched: Path
 ) -> None:

@@ -2,14 +2,14 @@
 
 import pytest
 
+from ingest_assets.app.stage_run import Staged
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.defs.staged import Staged
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.model.schemas import CHUNKS
-from ingest_assets.runner import run_stage
-from ingest_assets.storage.tables import Commit
+from ingest_assets.core.items import StageOutcome, WorkItem
+from ingest_assets.core.schemas import CHUNKS
+from ingest_assets.defs.resources import staged_metadata
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.storage.table import Commit
 from ingest_tests.runner.fakes import known_to_fail, plan_from, satisfied
 from ingest_tests.runner.workers import by_name
 
@@ -17,7 +17,7 @@ from ingest_tests.runner.workers import by_name
 def _outcome(options: StageOptions) -> StageOutcome:
     fresh = [WorkItem(name, "f") for name in ("mended-0", "ok-1", "fail-2", "ok-3", "ok-4")]
     plan = plan_from([satisfied("s"), known_to_fail("k"), *fresh])
-    return run_stage(plan, by_name, options, backend=ThreadBackend(1))
+    return run_stage(RunSpec(plan, by_name, options, backend=ThreadBackend(1)))
 
 
 def _keep() -> None:
@@ -32,7 +32,7 @@ def _keep() -> None:
 def test_the_metadata_agree_with_the_outcome(options: StageOptions):
     """Every count and every time that telemetry has too."""
     outcome = _outcome(options)
-    told = Staged(Commit(CHUNKS, "b", "1", "c", {}), outcome, _keep).as_metadata()
+    told = staged_metadata(Staged(Commit(CHUNKS, "b", "1", "c", {}), outcome, _keep))
 
     assert outcome.known_failures == 1
     assert bool(outcome.cancelled) == (options.error_budget == 0)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 import dagster as dg
 import pytest
 
-from ingest_assets.defs import telemetry
-from ingest_assets.defs.home import open_home
+from ingest_assets.app import telemetry
+from ingest_assets.app.home import open_home
+from ingest_assets.app.telemetry import EXTRA, Flush, SaidOnce, export_as_told, stage_telemetry
 from ingest_assets.defs.instance import open_instance
-from ingest_assets.defs.telemetry import EXTRA, Flush, SaidOnce, export_as_told, stage_telemetry
 from ingest_assets.runner import read_manifest
 from ingest_tests.conftest import clean_environment
 from ingest_tests.defs.collector import Collector, running_collector
@@ -23,15 +23,16 @@ from ingest_tests.defs.collector import Collector, running_collector
 SHORT_RUN = """
 import os, sys
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.defs.telemetry import stage_telemetry
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
+from ingest_assets.app.telemetry import stage_telemetry
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.runner import RunSpec, run_stage
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
 for batch in ("b1", "b2"):
     telemetry = stage_telemetry(batch)
-    run_stage(plan_of("ok", "fail"), by_name, StageOptions(), backend=ThreadBackend(1), telemetry=telemetry)
+    backend = ThreadBackend(1)
+    run_stage(RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), backend=backend, telemetry=telemetry))
 print("otlp" in " ".join(sys.modules), flush=True)
 os._exit(0)
 """

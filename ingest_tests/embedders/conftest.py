@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.exports import Export, export_of
-from ingest_assets.embedders.local import TorchEmbedder
+from ingest_assets.embedders.cache import VectorCache
+from ingest_assets.embedders.model_recipe import read_recipe
 from ingest_assets.embedders.onnx import OnnxEmbedder
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.embedders.registry import open_dense
-from ingest_assets.embedders.vector_cache import VectorCache
-from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.embedders.onnx_export import Export, export_of
+from ingest_assets.embedders.providers import open_dense
+from ingest_assets.embedders.torch import TorchEmbedder
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.cached_vectors import PLENTY
 from ingest_tests.embedders.tiny_models import make_model, modules
 
@@ -60,7 +60,7 @@ def cache(cache_path: Path) -> Iterator[VectorCache]:
 
 def export_here(model: str, exports: Path) -> Export:
     """Export in this process, where torch is loaded already."""
-    from ingest_assets.embedders.exporting import export
+    from ingest_assets.embedders.onnx_export import export
 
     recipe = read_recipe(model)
     made = export_of(recipe, str(exports))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest_assets.core.errors import ContractBroken
 from ingest_assets.embedders.batching import Batcher, Vectors
 from ingest_assets.embedders.errors import EmbedderClosed, TextTooLong
-from ingest_assets.model.errors import ContractBroken
 
 
 class Ruler:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.embedders.bm25 import CorpusStats, LexicalIndex
-from ingest_assets.embedders.terms import analysis_for
-from ingest_assets.model.embedding import LexicalOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.search.bm25 import CorpusStats, LexicalIndex
+from ingest_assets.search.terms import analysis_for
+from ingest_assets.settings.embeddings import LexicalOptions
 from ingest_tests.embedders.texts import lexical_rows, stats_by_hand
 
 DEFAULT = LexicalOptions()

@@ -6,12 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest_assets.embedders.local import LocalKind
-from ingest_assets.embedders.recipe import read_recipe, usage_of
-from ingest_assets.embedders.registry import describe_dense
-from ingest_assets.embedders.sentences import SentencesKind
-from ingest_assets.embedders.tokens import Encoder, read_tokenizer
-from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.embedders.model_recipe import read_recipe, usage_of
+from ingest_assets.embedders.providers import describe_dense
+from ingest_assets.embedders.torch import Encoder, LocalKind, SentencesKind, read_tokenizer
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.tiny_models import make_model
 
 LONG = "the bridge . " * 30 + "onion soup in may"

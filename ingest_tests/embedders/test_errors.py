@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ingest_assets.embedders import endpoint_errors, errors
-from ingest_assets.model.errors import (
+from ingest_assets.core.errors import (
     ContractBroken,
     ItemCancelled,
     ItemError,
@@ -18,6 +17,7 @@ from ingest_assets.model.errors import (
     WorkerLost,
     is_for_good,
 )
+from ingest_assets.embedders import errors
 
 # What the runner may record for any item; the errors of documents' files cannot meet one of chunks.
 OF_ANY_ITEM = {
@@ -34,10 +34,9 @@ THE_TEXTS_OWN = {"E_TEXT_TOO_LONG", "E_TEXT_WITHOUT_TOKENS"}
 
 
 def _of_embedding() -> Iterator[type[ItemError]]:
-    for module in (errors, endpoint_errors):
-        for kind in vars(module).values():
-            if isinstance(kind, type) and issubclass(kind, ItemError) and kind is not ItemError:
-                yield kind
+    for kind in vars(errors).values():
+        if isinstance(kind, type) and issubclass(kind, ItemError) and kind is not ItemError:
+            yield kind
 
 
 @pytest.mark.parametrize(

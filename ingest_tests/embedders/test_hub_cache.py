@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.fetching import wanted_files
-from ingest_assets.embedders.models import find_folder, name_of
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.embedders.model_files import find_folder, name_of, wanted_files
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 DENSE, TOKENIZER = "embeddings.dense.model", "chunks.tokenizer"

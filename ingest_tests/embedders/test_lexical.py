@@ -2,38 +2,22 @@
 
 import subprocess
 import sys
-import unicodedata
-from collections import Counter
 
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ingest_assets.embedders.languages import STEMMED, STOPPED, stemmer, stop_words
-from ingest_assets.embedders.lexical import count_terms
-from ingest_assets.embedders.terms import Analysis, analysis_for
-from ingest_assets.model.embedding import LexicalOptions
-from ingest_assets.model.schemas import LEXICAL
+from ingest_assets.search.terms import STEMMED, STOPPED, Analysis, analysis_for, stemmer, stop_words
+from ingest_assets.settings.embeddings import LexicalOptions
+from ingest_assets.stages.lexical import count_terms
 from ingest_tests.conftest import clean_environment
 
 PLAIN = Analysis()
 ENGLISH = Analysis(stems=True, stops=True, language="en")
-CHARACTERS = st.sampled_from(
-    "aZé_9 .,-=<>'\n\u0338\u0301\u0323\u200dİIıſßﬁK½…´¨東京ーカｶﾞไทยที่ខ្មहिन्ع\u00a0\u3000"
-)
 
 
 def counted(texts: list[str], analysis: Analysis = PLAIN) -> list[tuple[list[str], list[int], int]]:
     """The counts of some texts, row by row."""
-    found = count_terms(pa.array(texts, pa.string()), analysis)
-    return list(zip(found.terms.to_pylist(), found.counts.to_pylist(), found.length.to_pylist(), strict=True))
-
-
-def by_counter(text: str, analysis: Analysis) -> tuple[list[str], list[int], int]:
-    """The straightforward way."""
-    counts = Counter(analysis.terms(text))
-    return sorted(counts), [counts[term] for term in sorted(counts)], counts.total()
+    columns = count_terms(texts, analysis)
+    return list(zip(columns["terms"], columns["counts"], columns["length"], strict=True))
 
 
 def test_terms_are_counted_in_code_point_order() -> None:
@@ -92,40 +76,6 @@ def test_a_count_stays_within_its_column() -> None:
     assert counted(["x " * 70_000]) == [(["x"], [65_535], 70_000)]
 
 
-@given(st.lists(st.one_of(st.text(), st.text(CHARACTERS))), st.integers(1, 3), st.booleans())
-def test_many_texts_are_counted_as_each_of_them_would_be(texts: list[str], least: int, plain: bool) -> None:
-    """Cutting at ASCII, remembering pieces and counting all at once change nothing."""
-    analysis = Analysis(least) if plain else Analysis(least, stems=True, stops=True, language="en")
-
-    assert counted(texts, analysis) == [by_counter(text, analysis) for text in texts]
-
-
-def test_a_mark_after_any_ascii_character_is_counted_as_in_the_whole_text() -> None:
-    """Normal forms look back over what precedes a mark, and texts are cut there."""
-    marks = [chr(code) for code in range(0x370) if unicodedata.combining(chr(code))]
-    texts = [f"x{chr(code)}{mark}y" for code in range(128) for mark in marks]
-
-    assert counted(texts) == [by_counter(text, PLAIN) for text in texts]
-
-
-def test_a_slice_of_a_column_is_counted_alone() -> None:
-    """Arrow's slices share their neighbours' bytes."""
-    column = pa.array(["one", "two two", "three"]).slice(1, 1)
-
-    assert count_terms(column, PLAIN).terms.to_pylist() == [["two"]]
-    assert count_terms(column.slice(0, 0), PLAIN).terms.to_pylist() == []
-    assert count_terms(column.cast(pa.large_string()), PLAIN).length.to_pylist() == [2]
-
-
-def test_columns_are_those_of_the_table() -> None:
-    """Types and all."""
-    found = count_terms(pa.array(["a b"]), PLAIN)
-
-    assert found.terms.type == LEXICAL.schema.field("terms").type
-    assert found.counts.type == LEXICAL.schema.field("counts").type
-    assert found.length.type == LEXICAL.schema.field("length").type
-
-
 def test_words_of_a_stem_are_one_term_and_stop_words_none() -> None:
     """By the rules of the language."""
     assert ENGLISH.terms("The connections of connected wings don't connect") == ["connect"] * 2 + [
@@ -166,10 +116,10 @@ def test_the_language_counts_only_where_it_can_change_terms() -> None:
 def test_counts_do_not_depend_on_the_process() -> None:
     """Sets and dictionaries of strings are ordered by a seed of each process."""
     code = (
-        "import pyarrow as pa; from ingest_assets.embedders.lexical import count_terms;"
-        "from ingest_assets.embedders.terms import Analysis;"
-        "found = count_terms(pa.array(['Die Brücken über den Fluß, naïve 東京都'] * 3),"
-        "Analysis(stems=True, stops=True, language='de')); print(ascii(found.terms.to_pylist()))"
+        "from ingest_assets.stages.lexical import count_terms;"
+        "from ingest_assets.search.terms import Analysis;"
+        "found = count_terms(['Die Brücken über den Fluß, naïve 東京都'],"
+        "Analysis(stems=True, stops=True, language='de')); print(ascii(found))"
     )
 
     said = {

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest_assets.embedders.local import LocalKind
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.embedders.sentences import SentencesKind
+from ingest_assets.embedders.model_recipe import read_recipe
 from ingest_assets.embedders.sparse import open_sparse, sparse_model
-from ingest_assets.model.embedding import DenseOptions, SparseOptions
+from ingest_assets.embedders.torch import LocalKind, SentencesKind
+from ingest_assets.settings.embeddings import DenseOptions, SparseOptions
 from ingest_tests.embedders.tiny_models import make_model
 from ingest_tests.embedders.tiny_splade import write_model
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.embedders.errors import ModelUnusable
-from ingest_assets.embedders.registry import close_dense, open_dense
+from ingest_assets.embedders.providers import close_dense, open_dense
 from ingest_assets.embedders.sparse import open_sparse
-from ingest_assets.model.embedding import DenseOptions, SparseOptions
+from ingest_assets.settings.embeddings import DenseOptions, SparseOptions
 from ingest_tests.embedders.tiny_models import make_model
 from ingest_tests.embedders.tiny_splade import write_model
 

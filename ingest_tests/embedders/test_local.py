@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ingest_assets.embedders.local import TorchEmbedder
-from ingest_assets.embedders.registry import close_dense, open_dense
-from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.embedders.providers import close_dense, open_dense
+from ingest_assets.embedders.torch import TorchEmbedder
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.tiny_models import make_model
 
 BRIDGE = [

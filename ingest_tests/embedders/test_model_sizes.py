@@ -7,9 +7,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from ingest_assets.embedders import onnx
-from ingest_assets.embedders.choice import choose_provider
 from ingest_assets.embedders.model_files import float32_bytes
-from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.embedders.providers import choose_provider
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.tiny_models import make_model
 
 

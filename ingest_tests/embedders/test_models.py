@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.models import PACKAGED
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.embedders.tokenizer_files import load_tokenizer, tokenizer_files
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.embedders.model_files import PACKAGED, load_tokenizer, tokenizer_files
+from ingest_assets.embedders.model_recipe import read_recipe
 from ingest_tests.weights import weights
 
 CONFIG = {"hidden_size": 12, "max_position_embeddings": 64}

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ingest_assets.embedders.registry import close_dense, describe_dense, open_dense
+from ingest_assets.core.errors import ConfigError, IngestError
+from ingest_assets.embedders.model_files import count_tokens, load_tokenizer, tokenizer_files
+from ingest_assets.embedders.providers import close_dense, describe_dense, open_dense
 from ingest_assets.embedders.sparse import sparse_model
-from ingest_assets.embedders.tokenizer_files import count_tokens, load_tokenizer, tokenizer_files
-from ingest_assets.model.embedding import DenseOptions
-from ingest_assets.model.errors import ConfigError, IngestError
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.tiny_splade import write_model
 
 

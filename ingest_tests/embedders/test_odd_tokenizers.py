@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest_assets.embedders.exports import export_of
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.embedders.registry import close_dense, open_dense
+from ingest_assets.core.errors import ItemError
+from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.embedders.onnx_export import export_of
+from ingest_assets.embedders.providers import close_dense, open_dense
 from ingest_assets.embedders.sparse import open_sparse
-from ingest_assets.model.embedding import DenseOptions, SparseOptions
-from ingest_assets.model.errors import ItemError
+from ingest_assets.settings.embeddings import DenseOptions, SparseOptions
 from ingest_tests.embedders.conftest import export_here
 from ingest_tests.embedders.odd_tokenizers import put_bare_tokenizer, put_larger_tokenizer
 from ingest_tests.embedders.tiny_models import make_model

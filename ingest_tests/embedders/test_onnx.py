@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest_assets.embedders.counting import counting
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.embedders.batching import counting
 from ingest_assets.embedders.errors import TextTooLong
-from ingest_assets.embedders.exports import INT8, NOTE, export_of, require_export
-from ingest_assets.embedders.local import TorchEmbedder
+from ingest_assets.embedders.model_recipe import read_recipe
 from ingest_assets.embedders.onnx import Int8Kind, OnnxEmbedder, OnnxKind
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.embedders.registry import resolve_dense
-from ingest_assets.model.embedding import DenseOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.embedders.onnx_export import INT8, NOTE, export_of, require_export
+from ingest_assets.embedders.providers import resolve_dense
+from ingest_assets.embedders.torch import TorchEmbedder
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.conftest import export_here
 from ingest_tests.embedders.tiny_models import make_model
 
@@ -111,9 +111,11 @@ def test_a_damaged_export_is_made_again(
     tiny: str, tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Power may fail, disks may lose what they held."""
-    from ingest_assets.embedders import exporting, exports
+    from ingest_assets.embedders import onnx_export
 
-    monkeypatch.setattr(exports, "_export", exporting.export)  # in this process, where torch is loaded
+    monkeypatch.setattr(
+        onnx_export, "_export_in_child", onnx_export.export
+    )  # in this process, where torch is loaded
     made = export_here(tiny, tmp_path)
     file = made.folder / (NOTE if damage == "note" else INT8)
     before = file.read_bytes()
@@ -131,8 +133,8 @@ def test_a_damaged_export_is_made_again(
 def test_two_processes_export_once(tiny: str, tmp_path: Path) -> None:
     """The second waits for the first and finds the files."""
     code = (
-        "import sys; from ingest_assets.embedders.recipe import read_recipe\n"
-        "from ingest_assets.embedders.exports import require_export\n"
+        "import sys; from ingest_assets.embedders.model_recipe import read_recipe\n"
+        "from ingest_assets.embedders.onnx_export import require_export\n"
         "made = require_export(read_recipe(sys.argv[1]), sys.argv[2])\n"
         "print(made.folder.stat().st_ino, made.is_exact)"
     )

@@ -2,11 +2,11 @@
 
 import pytest
 
+from ingest_assets.core.errors import ItemError
 from ingest_assets.embedders.errors import ModelUnusable
-from ingest_assets.embedders.openings import Openings
+from ingest_assets.embedders.providers import Openings
 from ingest_assets.embedders.sparse import open_sparse
-from ingest_assets.model.embedding import SparseOptions
-from ingest_assets.model.errors import ItemError
+from ingest_assets.settings.embeddings import SparseOptions
 from ingest_tests.embedders.tiny_splade import write_model
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingest_assets.embedders.choice import choose_provider
-from ingest_assets.embedders.registry import describe_dense, open_dense
-from ingest_assets.model.embedding import DenseOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.embedders.providers import choose_provider, describe_dense, open_dense
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.tiny_models import WORDS, make_model
 
 TEXTS = ["The bridge was found in May.", "onion soup", "A swarm in the hive, a swarm in May."]

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ingest_assets.embedders.registry import describe_dense, open_dense
+from ingest_assets.core.errors import IngestError
+from ingest_assets.embedders.model_files import load_tokenizer
+from ingest_assets.embedders.providers import describe_dense, open_dense
 from ingest_assets.embedders.sparse import open_sparse, sparse_model
-from ingest_assets.embedders.tokenizer_files import load_tokenizer
-from ingest_assets.model.embedding import DenseOptions, SparseOptions
-from ingest_assets.model.errors import IngestError
+from ingest_assets.settings.embeddings import DenseOptions, SparseOptions
 from ingest_tests.embedders.tiny_models import make_model, modules
 from ingest_tests.embedders.tiny_splade import write_model
 

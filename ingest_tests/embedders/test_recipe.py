@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest_assets.embedders.local import LocalKind
-from ingest_assets.embedders.recipe import read_recipe, usage_of
-from ingest_assets.embedders.registry import resolve_dense
-from ingest_assets.embedders.sentences import SentencesKind
-from ingest_assets.model.embedding import DenseOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.embedders.model_recipe import read_recipe, usage_of
+from ingest_assets.embedders.providers import resolve_dense
+from ingest_assets.embedders.torch import LocalKind, SentencesKind
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.tiny_models import make_model, modules
 from ingest_tests.weights import weights
 

@@ -7,22 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest_assets.embedders import registry
+from ingest_assets.core.errors import ConfigError, ContractBroken, ItemError
+from ingest_assets.embedders import providers as registry
 from ingest_assets.embedders.errors import ModelUnusable
-from ingest_assets.embedders.registry import (
+from ingest_assets.embedders.providers import (
     close_dense,
     dense_kind,
     describe_dense,
     open_dense,
     resolve_dense,
 )
-from ingest_assets.model.embedding import DenseOptions
-from ingest_assets.model.errors import ConfigError, ContractBroken, ItemError
+from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.packages import offer_providers
 
 MODULE = """
 import numpy as np
-from ingest_assets.model.embedding import DenseFacts
+from ingest_assets.settings.embeddings import DenseFacts
 
 class Lengths:
     model_id, dim, closed = "lengths", 2, False
@@ -120,7 +120,7 @@ def test_an_installed_package_adds_a_provider(name: str) -> None:
 @pytest.mark.usefixtures("_package")
 def test_a_package_cannot_take_our_names() -> None:
     """Installing something must not change what stored settings mean."""
-    assert type(dense_kind("local")).__module__ == "ingest_assets.embedders.local"
+    assert type(dense_kind("local")).__module__ == "ingest_assets.embedders.torch"
 
 
 @pytest.mark.usefixtures("_package")
@@ -128,7 +128,7 @@ def test_a_package_cannot_take_our_names() -> None:
     ("name", "says"),
     [
         ("broken", "'broken' of package far-lengths .far_lengths:missing. cannot be loaded"),
-        ("raises", "'raises' of package far-lengths .* failed .ValueError: no such model.; mend the package"),
+        ("raises", "'raises' of package far-lengths .* failed .ValueError: no such model.; fix the package"),
         ("gives-a-dict", r"far_lengths:GivesADict.: describe.. gave dict instead of DenseFacts"),
         ("gives-no-dim", "DenseFacts with dim = '2'"),
         ("gives-objects", "identity is no plain JSON"),
@@ -211,8 +211,8 @@ def test_auto_is_decided_once_and_with_nothing_heavy_loaded() -> None:
     import subprocess
 
     code = (
-        "import sys; from ingest_assets.embedders.registry import *\n"
-        "from ingest_assets.model.embedding import DenseOptions\n"
+        "import sys; from ingest_assets.embedders.providers import *\n"
+        "from ingest_assets.settings.embeddings import DenseOptions\n"
         "print(describe_dense(DenseOptions(device='cpu')).provider,"
         " *({'torch', 'transformers', 'onnx', 'onnxruntime', 'tokenizers'} & set(sys.modules)))"
     )

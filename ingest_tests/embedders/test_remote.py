@@ -10,11 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ingest_assets.embedders.counting import counting
-from ingest_assets.embedders.endpoint_errors import TextRefused
-from ingest_assets.embedders.errors import EmbedderClosed
+from ingest_assets.core.errors import ItemError
+from ingest_assets.embedders.batching import counting
+from ingest_assets.embedders.errors import EmbedderClosed, TextRefused
 from ingest_assets.embedders.remote import RemoteEmbedder
-from ingest_assets.model.errors import ItemError
 from ingest_tests.conftest import clean_environment
 from ingest_tests.embedders.vector_server import (
     DIM,
@@ -158,7 +157,7 @@ def test_closing_ends_all_waiting_at_once(script: VectorScript):
 _ENDS_WHILE_WAITING = """
 import sys, threading
 from ingest_assets.embedders.remote import RemoteEmbedder
-from ingest_assets.model.embedding import DenseOptions
+from ingest_assets.settings.embeddings import DenseOptions
 
 embedder = RemoteEmbedder(DenseOptions.model_validate_json(sys.argv[1]), {})
 threading.Thread(target=embedder.embed, args=(["a"],), daemon=True).start()

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ingest_assets.embedders.counting import counting
-from ingest_assets.embedders.endpoint_errors import VectorUnusable
+from ingest_assets.embedders.batching import counting
+from ingest_assets.embedders.errors import VectorUnusable
 from ingest_tests.embedders.vector_server import TEXTS, answer_of, embedder_of, items_of, serving, vectors_of
 from ingest_tests.parsing.vision_server import Reply
 
@@ -40,14 +40,14 @@ def test_an_answer_without_numbers_is_taken_in_order():
         ([float("nan")] * 8, "not finite"),
         ([1e300] * 8, "not finite"),
         ([10**400] * 8, "not finite"),
-        ([None] * 8, "no number"),
-        ([True] * 8, "no number"),
-        ([[1.0]] * 8, "no number"),
-        (["1"] * 8, "no number"),
-        (None, "null"),
-        ({}, "dict"),
-        ("!!", "no base64"),
-        ("AAAA", "half a number"),
+        ([None] * 8, "neither a list of numbers"),
+        ([True] * 8, "neither a list of numbers"),
+        ([[1.0]] * 8, "neither a list of numbers"),
+        (["1"] * 8, "neither a list of numbers"),
+        (None, "neither a list of numbers"),
+        ({}, "neither a list of numbers"),
+        ("!!", "invalid base64"),
+        ("AAAA", "invalid base64"),
         ("", "0 numbers"),
     ],
     ids=repr,
@@ -88,15 +88,15 @@ def test_a_vector_that_comes_at_the_second_time_is_good():
 
 
 @pytest.mark.parametrize("keep", [slice(0, 3), slice(1, 4), slice(0, 0)], ids=["last", "first", "all"])
-def test_a_short_list_is_completed(keep: slice):
-    """The numbers tell what is missing where they have gaps; else nothing of the list is believed."""
+def test_a_short_list_is_not_believed(keep: slice):
+    """Halves are asked for instead, whatever indices it has."""
     with (
         serving(lambda n, texts: answer_of(items_of(texts)[keep]) if len(texts) == 4 else None) as server,
         embedder_of(server) as embedder,
     ):
         assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
 
-    assert [len(texts) for texts in server.inputs] == ([4, 1] if keep.start else [4, 2, 2])
+    assert [len(texts) for texts in server.inputs] == [4, 2, 2]
 
 
 def test_a_server_that_leaves_a_text_out_and_counts_anew_mixes_nothing_up():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import CertificatesUnreadable, EndpointUnreachable
+from ingest_assets.embedders.errors import CertificatesUnreadable, EndpointUnreachable
 from ingest_assets.embedders.remote import RemoteEmbedder
 from ingest_tests.certificates import own_certificate
 from ingest_tests.embedders.vector_server import QUICK, TEXTS, options_for, serving, vectors_of
@@ -69,7 +69,7 @@ def test_proxies_of_the_environment_count_only_where_the_settings_say_so(
 def test_a_certificate_that_nobody_vouches_for_says_where_to(secure: Secure):
     """In one line, with the variable's name."""
     embedder = _embedder(secure.url)
-    says = r"shows no certificate that this worker trusts \(.*\); set SSL_CERT_FILE to .*\.url\.$"
+    says = r"has no certificate that this worker trusts \(.*\); set SSL_CERT_FILE to .*\.url\.$"
     with pytest.raises(EndpointUnreachable, match=says) as caught:
         embedder.embed(TEXTS)
 

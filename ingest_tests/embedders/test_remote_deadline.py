@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import EndpointTimeout
+from ingest_assets.embedders.errors import EndpointTimeout
 from ingest_assets.embedders.remote import RemoteEmbedder
 from ingest_tests.embedders.vector_server import QUICK, options_for, right_answer, vectors_of
 

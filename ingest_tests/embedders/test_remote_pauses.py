@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import EndpointBusy
+from ingest_assets.embedders.errors import EndpointBusy
 from ingest_assets.embedders.remote import RemoteEmbedder
 from ingest_tests.embedders.vector_server import QUICK, VectorScript, embedder_of, first, poisoned, serving
 from ingest_tests.parsing.vision_server import refused
@@ -72,16 +72,6 @@ def test_an_endpoint_that_asks_for_pauses_for_ever_does_not_hold_a_stage_for_eve
         state["is_busy"] = False
         time.sleep(1.1)
         embedder.embed(["a"])
-
-
-def test_an_endpoint_that_asks_for_fewer_requests_for_ever_is_down_in_the_end():
-    """Without a pause that could be kept, each has one attempt then."""
-    pace = replace(QUICK, longest_silence_seconds=0.0)
-    with serving(lambda n, texts: refused(429)) as server, embedder_of(server, pace, retries=3) as embedder:
-        for _ in range(3):
-            _fails(embedder, "a")
-
-        assert len(server.asked) == 4 + 1 + 1
 
 
 def test_a_pause_for_one_text_is_nobody_elses():

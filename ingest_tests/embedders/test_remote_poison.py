@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import EndpointBusy, EndpointTimeout, TextUnanswered
-from ingest_assets.embedders.recovery import Recovery
-from ingest_assets.embedders.remote import estimated_tokens
-from ingest_assets.model.errors import ItemError
+from ingest_assets.core.errors import ItemError
+from ingest_assets.embedders.errors import EndpointBusy, EndpointTimeout, TextUnanswered
+from ingest_assets.embedders.remote import RemoteEmbedder
 from ingest_tests.embedders.vector_server import (
     QUICK,
     VectorScript,
@@ -31,14 +30,14 @@ HARMLESS = ["text"]
 
 def _failures(server: VectorServer, texts: list[str], **remote: Any) -> dict[str, ItemError]:
     """The errors of texts that share a request; the others have their vectors."""
-    recovery = Recovery(options_for(server.url, **remote), None, QUICK, estimated_tokens)
+    embedder = RemoteEmbedder(options_for(server.url, **remote), {}, QUICK)
     failures: dict[str, ItemError] = {}
-    for text, outcome in zip(texts, recovery.embed(texts), strict=True):
+    for text, outcome in zip(texts, embedder.embed_batch(texts), strict=True):
         if isinstance(outcome, ItemError):
             failures[text] = outcome
         else:
             assert (outcome.vector == vector_of(text)).all()
-    recovery.close()
+    embedder.close()
     return failures
 
 

@@ -5,15 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import (
-    EndpointBusy,
-    EndpointDenied,
-    EndpointRefused,
-    TextRefused,
-    TextUnanswered,
-)
+from ingest_assets.core.errors import ItemError
+from ingest_assets.embedders.errors import EndpointBusy, EndpointDenied, TextRefused, TextUnanswered
 from ingest_assets.embedders.remote import RemoteEmbedder
-from ingest_assets.model.errors import ItemError
 from ingest_tests.embedders.vector_server import (
     TEXTS,
     VectorScript,
@@ -117,17 +111,6 @@ def test_a_refusal_beside_which_the_endpoint_is_down_is_no_verdict():
 
         assert caught.value.retryable
         assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
-
-
-def test_a_harmless_text_that_is_refused_otherwise_is_refused():
-    """404 to texts and 400 to the harmless one leave nothing to look for."""
-    script: VectorScript = lambda n, texts: refused(400 if texts == HARMLESS else 404)  # noqa: E731
-    with serving(script) as server, embedder_of(server) as embedder:
-        for _ in range(3):
-            with pytest.raises(EndpointRefused, match="status 404"):
-                embedder.embed(TEXTS)
-
-        assert _asked(server) == [sorted(TEXTS), HARMLESS]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import EndpointKeyMissing
-from ingest_assets.embedders.registry import describe_dense
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.embedders.errors import EndpointKeyMissing
+from ingest_assets.embedders.providers import describe_dense
 from ingest_assets.embedders.remote import RemoteEmbedder
-from ingest_assets.model.embedding import DenseOptions, RemoteOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.settings.embeddings import DenseOptions, RemoteOptions
 from ingest_tests.embedders.vector_server import QUICK, options_for
 
 

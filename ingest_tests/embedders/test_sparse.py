@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ingest_assets.core.errors import ConfigError, ContractBroken
 from ingest_assets.embedders.sparse import SparseEmbedder, _batches, heaviest, open_sparse, sparse_model
-from ingest_assets.model.embedding import SparseOptions
-from ingest_assets.model.errors import ConfigError, ContractBroken
+from ingest_assets.settings.embeddings import SparseOptions
 from ingest_assets.stages.sparse import SparseStage, require_weights
 from ingest_tests.embedders.tiny_splade import write_model
 from ingest_tests.weights import weights

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ingest_assets.core.errors import ConfigError
 from ingest_assets.embedders import sparse
-from ingest_assets.embedders.sparse import SparseEmbedder, SparseVector, sparse_model, within_memory
-from ingest_assets.embedders.splade import SpladePooling
-from ingest_assets.model.embedding import SparseOptions
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.embedders.sparse import (
+    SparseEmbedder,
+    SparseVector,
+    SpladePooling,
+    sparse_model,
+    within_memory,
+)
+from ingest_assets.settings.embeddings import SparseOptions
 from ingest_assets.stages.sparse import SparseStage
 from ingest_tests.embedders.tiny_splade import write_model
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest_assets.embedders.vector_cache import VectorCache
+from ingest_assets.embedders.cache import VectorCache
 from ingest_tests.embedders.cached_vectors import LITTLE, PLENTY, are_same, made_vectors, some_texts
 
 
@@ -53,16 +53,14 @@ def test_vectors_outlive_the_process_that_made_them(cache_path: Path):
     assert all(are_same(VectorCache(cache_path, PLENTY).get("model", some_texts(700)), made_vectors(700)))
 
 
-def test_the_least_recently_used_leave_first(cache_path: Path):
-    """What was read lately stays though it was written first."""
+def test_the_oldest_leave_first(cache_path: Path):
+    """What was written last stays."""
     cache = VectorCache(cache_path, LITTLE)
     cache.put("model", some_texts(400), made_vectors(400))
-    assert all(are_same(cache.get("model", some_texts(50)), made_vectors(50)))
 
     cache.put("model", [f"new {index}" for index in range(300)], made_vectors(300, seed=1))
 
-    assert all(are_same(cache.get("model", some_texts(50)), made_vectors(50)))
-    kept = [vector is not None for vector in cache.get("model", some_texts(400))[50:]]
+    kept = [vector is not None for vector in cache.get("model", some_texts(400))]
     assert False in kept
     assert kept == sorted(kept)
     cache.close()
@@ -101,47 +99,31 @@ _SOME = st.lists(st.integers(0, 900).map(str), min_size=1, max_size=300)
 _HISTORY = st.lists(st.tuples(st.sampled_from(["put", "get", "reopen"]), _SOME), min_size=1, max_size=12)
 
 
-class _Dict:
-    """What the cache should do, in plain Python: vectors in order of their last use."""
-
-    def __init__(self) -> None:
-        self.vectors: dict[str, np.ndarray] = {}
-
-    def put(self, texts: list[str], vectors: np.ndarray) -> None:
-        new = dict(zip(texts, vectors, strict=True))
-        for text, vector in new.items():
-            self.vectors.pop(text, None)
-            self.vectors[text] = vector
-
-    def use(self, text: str) -> np.ndarray:
-        self.vectors[text] = self.vectors.pop(text)
-        return self.vectors[text]
-
-
 @settings(max_examples=25, deadline=None)
 @given(history=_HISTORY, bound=st.sampled_from([LITTLE, PLENTY]))
 def test_any_history_is_that_of_a_dict_that_forgets_its_oldest(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str, list[str]]], bound: int
 ):
-    """Whatever was put last comes back or is gone, and what is gone was used before what is there."""
+    """What was put last comes back or is gone, and what is gone was written before what is there."""
     path = tmp_path_factory.mktemp("history") / "vectors.sqlite"
-    cache, model = VectorCache(path, bound), _Dict()
+    cache, model = VectorCache(path, bound), dict[str, np.ndarray]()
     for number, (act, texts) in enumerate(history):
         if act == "put":
             vectors = made_vectors(len(texts), seed=number)
             cache.put("model", texts, vectors)
-            model.put(texts, vectors)
+            for text, vector in zip(texts, vectors, strict=True):
+                model.pop(text, None)
+                model[text] = vector
         elif act == "get":
-            for text, vector in zip(texts, cache.get("model", texts), strict=True):
-                assert vector is None or vector.tobytes() == model.use(text).tobytes()
+            for text, found in zip(texts, cache.get("model", texts), strict=True):
+                assert found is None or found.tobytes() == model[text].tobytes()
         else:
             cache.close()
             cache = VectorCache(path, bound)
 
-    found = cache.get("model", list(model.vectors))
+    is_there = [vector is not None for vector in cache.get("model", list(model))]
     cache.close()
 
-    is_there = [vector is not None for vector in found]
     assert is_there == sorted(is_there)
     assert all(is_there) or bound == LITTLE
     assert not path.exists() or path.stat().st_size <= bound

@@ -1,15 +1,16 @@
-"""A vector cache whose file is damaged, foreign or cannot be written: never a reason for an item to fail."""
+"""A vector cache whose file is damaged, deleted or cannot be written: never a reason for an item to fail."""
 
 import random
+import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest_assets.embedders.vector_cache import VectorCache
-from ingest_assets.embedders.vector_file import VectorFile
+from ingest_assets.embedders.cache import VectorCache
 from ingest_tests.embedders.cached_vectors import PLENTY, are_same, made_vectors, some_texts
 
 
@@ -52,7 +53,7 @@ def test_flipped_bits_never_give_a_wrong_vector(
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 9000])
-def test_a_file_that_is_no_database_is_put_aside(cache_path: Path, content: bytes):
+def test_a_file_that_is_no_database_is_replaced(cache_path: Path, content: bytes):
     """A cache that cannot be read is a cache that is empty."""
     cache_path.parent.mkdir()
     cache_path.write_bytes(content)
@@ -65,12 +66,9 @@ def test_a_file_that_is_no_database_is_put_aside(cache_path: Path, content: byte
     cache.close()
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["PRAGMA user_version=99", "PRAGMA application_id=7", "DROP TABLE vectors", "DELETE FROM clock"],
-)
-def test_a_file_of_another_version_or_program_is_put_aside(cache_path: Path, change: str):
-    """Whoever wants it back finds it beside the new one."""
+@pytest.mark.parametrize("change", ["PRAGMA user_version=1", "PRAGMA application_id=7", "DROP TABLE vectors"])
+def test_a_file_of_another_version_or_program_is_replaced(cache_path: Path, change: str):
+    """Its vectors are embedded again."""
     old = VectorCache(cache_path, PLENTY)
     old.put("model", ["a"], made_vectors(1))
     old.close()
@@ -83,24 +81,23 @@ def test_a_file_of_another_version_or_program_is_put_aside(cache_path: Path, cha
         cache.put("model", ["b"], made_vectors(1))
 
     assert are_same(cache.get("model", ["b"]), made_vectors(1)) == [True]
-    assert cache_path.with_name("vectors.sqlite.damaged").exists()
     cache.close()
 
 
-def test_of_two_that_find_the_file_damaged_one_puts_it_aside(cache_path: Path):
-    """The other leaves alone what has taken its place."""
-    first, second = VectorFile(cache_path, PLENTY, 1.0), VectorFile(cache_path, PLENTY, 1.0)
-    first.put_aside()
-    new = VectorCache(cache_path, PLENTY)
-    new.put("model", ["a"], made_vectors(1))
+@pytest.mark.parametrize("is_whole_folder", [False, True])
+def test_a_deleted_cache_file_is_made_again(cache: VectorCache, cache_path: Path, is_whole_folder: bool):
+    """Else a run goes on writing into a file that no other process can find."""
+    cache.put("model", ["a"], made_vectors(1))
+    if is_whole_folder:
+        shutil.rmtree(cache_path.parent)
+    else:
+        cache_path.unlink()
 
-    second.put_aside()
+    cache.put("model", ["b"], made_vectors(1))
 
-    new.put("model", ["b"], made_vectors(1))
-    assert all(
-        are_same(VectorCache(cache_path, PLENTY).get("model", ["a", "b"]), made_vectors(1).repeat(2, 0))
-    )
-    new.close()
+    other = VectorCache(cache_path, PLENTY)
+    assert [vector is not None for vector in other.get("model", ["a", "b"])] == [False, True]
+    other.close()
 
 
 def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -118,16 +115,40 @@ def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: py
 
 
 def test_a_full_disk_is_told_once_and_reading_goes_on(
-    cache: VectorCache, cache_path: Path, caplog: pytest.LogCaptureFixture
+    cache: VectorCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """SQLite is told that no page is left."""
     cache.put("model", ["a"], made_vectors(1))
-    connection = cache._file._connection  # type: ignore[union-attr]
-    connection.execute("PRAGMA max_page_count=1")
+    cache.close()
 
+    def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = really_connect(*arguments, **options)
+        connection.execute("PRAGMA max_page_count=1")
+        return connection
+
+    really_connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", connect)
     for _ in range(3):
         cache.put("model", some_texts(500), made_vectors(500))
 
     assert are_same(cache.get("model", ["a"]), made_vectors(1)) == [True]
     assert len(caplog.records) == 1
     assert "full" in caplog.text
+
+
+def test_a_locked_file_is_a_miss(
+    cache: VectorCache, cache_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """Another process holds it for longer than this one waits; it is kept, and works afterwards."""
+    cache.put("model", ["a"], made_vectors(1))
+    cache.close()
+    monkeypatch.setattr("ingest_assets.embedders.cache._BUSY_SECONDS", 0.01)
+    other = sqlite3.connect(cache_path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    cache.put("model", ["b"], made_vectors(1))
+    other.execute("ROLLBACK")
+    other.close()
+
+    assert are_same(cache.get("model", ["a", "b"]), made_vectors(1).repeat(2, 0)) == [True, False]
+    assert "locked" in caplog.text

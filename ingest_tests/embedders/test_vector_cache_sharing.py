@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ingest_assets.embedders.vector_cache import VectorCache
+from ingest_assets.embedders.cache import VectorCache
 from ingest_tests.conftest import clean_environment
 from ingest_tests.embedders.cached_vectors import PLENTY, are_same, made_vectors
 
@@ -28,7 +28,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from ingest_assets.embedders.vector_cache import VectorCache
+from ingest_assets.embedders.cache import VectorCache
 
 cache, name = VectorCache(Path(sys.argv[1]), int(sys.argv[2])), sys.argv[3]
 print("ready", flush=True)

@@ -5,24 +5,21 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from ingest_assets.embedders.bm25 import CorpusStats
-from ingest_assets.embedders.lexical import count_terms
-from ingest_assets.embedders.terms import analysis_for
-from ingest_assets.model.embedding import LexicalOptions
-from ingest_assets.model.schemas import LEXICAL
+from ingest_assets.core.schemas import LEXICAL
+from ingest_assets.search.bm25 import CorpusStats
+from ingest_assets.search.terms import analysis_for
+from ingest_assets.settings.embeddings import LexicalOptions
+from ingest_assets.stages.lexical import count_terms
 
 
 def lexical_rows(texts: Mapping[str, str], options: LexicalOptions, language: str = "en") -> pa.Table:
     """The rows of chunks with these ids and texts, all of one document."""
     analysis = analysis_for(options, language)
-    counted = count_terms(pa.array(texts.values(), pa.string()), analysis)
     columns = {
         "chunk_id": pa.array(texts, pa.string()),
         "doc_id": pa.array(["doc"] * len(texts)),
         "ordinal": pa.array(range(len(texts)), pa.int32()),
-        "terms": counted.terms,
-        "counts": counted.counts,
-        "length": counted.length,
+        **count_terms(texts.values(), analysis),
         "language": pa.array([analysis.language or None] * len(texts), pa.string()),
     }
     return pa.table(columns, schema=LEXICAL.schema)

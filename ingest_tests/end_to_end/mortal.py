@@ -23,9 +23,9 @@ def main() -> None:
     """Import, then fork for every line; nothing may have started threads before."""
     os.environ["OMP_NUM_THREADS"] = "1"
     from ingest_assets.cli.main import run
-    from ingest_assets.embedders.registry import open_dense
-    from ingest_assets.model.embedding import DenseOptions
-    from ingest_assets.stages.stage import PRELOAD
+    from ingest_assets.embedders.providers import open_dense
+    from ingest_assets.settings.embeddings import DenseOptions
+    from ingest_assets.stages.base import PRELOAD
 
     for module in PRELOAD:
         importlib.import_module(module)

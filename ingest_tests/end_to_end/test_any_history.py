@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest_assets.storage.footer import read_footer
-from ingest_tests.conftest import clean_environment
+from ingest_assets.storage.parquet import read_footer
+from ingest_tests.conftest import clean_environment, examples_times
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.fuzz
 
 ASSETS = ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical")
 # What says where and when a document came in, and not what it is.
@@ -185,7 +185,7 @@ events = st.tuples(
 )
 
 
-@settings(max_examples=8, suppress_health_check=list(HealthCheck), print_blob=True)
+@settings(examples_times(0.1), suppress_health_check=list(HealthCheck), print_blob=True)
 @given(history=st.lists(events, min_size=4, max_size=12))
 def test_the_tables_always_equal_a_clean_rebuild(
     machine: Machine, history: list[tuple[str, str, str, str, int]]

@@ -11,7 +11,7 @@ from ingest_tests.conftest import Command, clean_environment
 from ingest_tests.end_to_end.conftest import SAMPLES
 from ingest_tests.end_to_end.leftovers import are_gone, attempts, below, outputs, staged, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.chaos
 
 
 def _start(command: Command, folder: Path) -> "subprocess.Popen[bytes]":

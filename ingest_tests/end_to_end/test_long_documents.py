@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.parsing.ranges import SHORTEST
+from ingest_assets.parsing.page_ranges import SHORTEST
 from ingest_tests.conftest import Command
 from ingest_tests.parsing.embedded.papers import WIDTH, Sheet, paper
 

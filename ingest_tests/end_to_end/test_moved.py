@@ -8,7 +8,7 @@ import pytest
 from ingest_tests.conftest import Command
 from ingest_tests.parsing.documents import pdf
 
-pytestmark = pytest.mark.slow  # runs the whole graph many times
+pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 ASSETS = ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical")
 # A limit refuses documents that are converted and makes no row stale: with it, conversions show as failures.

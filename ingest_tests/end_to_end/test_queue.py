@@ -16,8 +16,6 @@ from ingest_tests.end_to_end.leftovers import wait_until
 from ingest_tests.intake.fetch.site import Site, Visit
 from ingest_tests.intake.postgres import Postgres, running_postgres
 
-pytestmark = pytest.mark.slow
-
 EASY = {
     "INGEST_FETCH__ALLOW_PRIVATE": "true",
     "INGEST_FETCH__POLITENESS_DELAY_S": "0",
@@ -65,6 +63,7 @@ def vectors(command: Command) -> pl.DataFrame:
     return pl.read_parquet(command.home / "data/embeddings/dense/*.parquet")
 
 
+@pytest.mark.chaos
 def test_a_run_killed_while_it_fetches_loses_nothing(ingest: Command, site: Site, tmp_path: Path, new_home):
     """What was fetched is not fetched again, what was under way is had at once, and no byte differs."""
     ingest("queue", "import", write_list(tmp_path / "list.jsonl", site, 40), **EASY)
@@ -86,6 +85,7 @@ def test_a_run_killed_while_it_fetches_loses_nothing(ingest: Command, site: Site
     assert vectors(ingest).equals(vectors(other))
 
 
+@pytest.mark.slow
 def test_a_home_with_its_ledger_in_postgresql_works_the_same(
     ingest: Command, site: Site, tmp_path: Path, notes: Path, postgres: Postgres, new_home
 ):

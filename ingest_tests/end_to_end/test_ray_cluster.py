@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ingest_assets.core.layout import Layout
 from ingest_assets.defs.instance import open_instance
 from ingest_assets.samples import samples_folder
-from ingest_assets.storage.layout import Layout
 from ingest_tests.conftest import Command, clean_environment
 from ingest_tests.end_to_end.leftovers import attempts, staged, wait_until
 from ingest_tests.ray_nodes import two_worker_nodes
@@ -34,7 +34,7 @@ def two_nodes():
         yield made
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_every_document_is_there_and_none_twice_when_a_node_is_lost(
     ingest: Command, two_nodes, tmp_path: Path, new_home
 ):

@@ -40,82 +40,77 @@ def test_a_second_run_computes_nothing_and_touches_no_byte(ingest: Command, note
     assert ingest.hashes() == before
 
 
-def test_changing_one_file_recomputes_that_document_only(ingest: Command, notes: Path, new_home):
+def test_changing_one_file_recomputes_that_document_only(ingested: Command, ingested_notes: Path, new_home):
     """And the tables are those of a home that never saw the old file."""
-    ingest("all", "--input", notes)
     other = "# Swarms\n\nIn a warm spring a swarm may leave the hive as early as April.\n"
-    (notes / "swarm.md").write_text(other, encoding="utf-8")
+    (ingested_notes / "swarm.md").write_text(other, encoding="utf-8")
 
-    changed = ingest.json("all")
+    changed = ingested.json("all")
 
     assert _done(changed) == dict.fromkeys(STAGES, 1)
     rebuilt = new_home("rebuilt")
-    rebuilt("all", "--input", notes)
-    assert ingest.hashes() == rebuilt.hashes()
+    rebuilt("all", "--input", ingested_notes)
+    assert ingested.hashes() == rebuilt.hashes()
 
 
-def test_deleting_a_file_removes_its_rows_from_every_table(ingest: Command, notes: Path):
+def test_deleting_a_file_removes_its_rows_from_every_table(ingested: Command, ingested_notes: Path):
     """A deleted document must not be found any more."""
-    ingest("all", "--input", notes)
-    (notes / "varroa.html").unlink()
-    waiting = ingest.json("status")
+    (ingested_notes / "varroa.html").unlink()
+    waiting = ingested.json("status")
 
-    result = ingest.json("all")
+    result = ingested.json("all")
 
     assert waiting["deleted_waiting_for_a_run"] == 1
     assert result["scan"]["deleted"] == 1
     assert _done(result) == dict.fromkeys(STAGES, 0)
     for asset in ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical"):
-        assert _documents_in(ingest.home, asset) == {"notes:swarm.md", "notes:feeding.md"}
+        assert _documents_in(ingested.home, asset) == {"notes:swarm.md", "notes:feeding.md"}
 
 
-@pytest.mark.slow
-def test_a_file_that_comes_back_returns_to_its_home_batch(ingest: Command, notes: Path):
+@pytest.mark.graph
+def test_a_file_that_comes_back_returns_to_its_home_batch(ingested: Command, ingested_notes: Path):
     """A document keeps its batch for life."""
-    ingest("all", "--input", notes)
-    before = ingest.hashes()
-    (notes / "varroa.html").unlink()
-    ingest("all")
+    before = ingested.hashes()
+    (ingested_notes / "varroa.html").unlink()
+    ingested("all")
 
-    write_notes(notes)
-    result = ingest.json("all")
+    write_notes(ingested_notes)
+    result = ingested.json("all")
 
     assert result["scan"]["restored"] == 1
-    assert ingest.hashes() == before
+    assert ingested.hashes() == before
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_new_chunk_size_recomputes_chunks_and_embeddings_and_leaves_doctags_alone(
-    ingest: Command, notes: Path
+    ingested: Command, ingested_notes: Path
 ):
     """Fingerprints chain: staleness flows down the graph and never up."""
-    ingest("all", "--input", notes)
-    before = ingest.hashes()
+    before = ingested.hashes()
 
-    result = ingest.json("all", INGEST_CHUNKS__MAX_TOKENS="64")
+    result = ingested.json("all", INGEST_CHUNKS__MAX_TOKENS="64")
 
     assert _done(result) == dict.fromkeys(STAGES[:3], 0) | dict.fromkeys(STAGES[3:], 3)
-    after = ingest.hashes()
+    after = ingested.hashes()
     unchanged = {path for path in before if before[path] == after[path]}
     assert {path.split("/")[0] for path in unchanged} == {"documents", "doctags", "admission"}
     changed = {path.split("/")[0] for path in set(before) - unchanged}
     assert changed == {"chunks", "embeddings", "lexical_stats"}
 
 
-@pytest.mark.slow
-def test_touching_a_file_without_changing_it_changes_nothing(ingest: Command, notes: Path):
+@pytest.mark.graph
+def test_touching_a_file_without_changing_it_changes_nothing(ingested: Command, ingested_notes: Path):
     """Content decides, not the clock."""
-    ingest("all", "--input", notes)
-    before = ingest.hashes()
-    (notes / "swarm.md").write_text(NOTES["swarm.md"], encoding="utf-8")
+    before = ingested.hashes()
+    (ingested_notes / "swarm.md").write_text(NOTES["swarm.md"], encoding="utf-8")
 
-    result = ingest.json("all")
+    result = ingested.json("all")
 
     assert all(totals["scheduled"] == 0 for totals in result["stages"].values())
-    assert ingest.hashes() == before
+    assert ingested.hashes() == before
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_worker_count_and_policy_do_not_change_a_byte(ingest: Command, notes: Path, new_home):
     """The same input gives the same bytes whatever ran it."""
     ingest("all", "--input", notes, "--workers", 1)
@@ -126,16 +121,15 @@ def test_worker_count_and_policy_do_not_change_a_byte(ingest: Command, notes: Pa
     assert ingest.hashes() == other.hashes()
 
 
-@pytest.mark.slow
-def test_force_does_everything_again_and_keeps_what_it_replaces(ingest: Command, notes: Path):
+@pytest.mark.graph
+def test_force_does_everything_again_and_keeps_what_it_replaces(ingested: Command, ingested_notes: Path):
     """Forcing must not lose the table it replaces."""
-    ingest("all", "--input", notes)
-    before = ingest.hashes()
+    before = ingested.hashes()
 
-    result = ingest.json("chunk", "--from", "chunks", "--force")
+    result = ingested.json("chunk", "--from", "chunks", "--force")
 
     assert _done(result) == {"chunks": 3}
-    assert ingest.hashes() == before
-    kept = list((ingest.home / "state" / "quarantine" / "chunks").rglob("*.parquet"))
+    assert ingested.hashes() == before
+    kept = list((ingested.home / "state" / "quarantine" / "chunks").rglob("*.parquet"))
     assert len(kept) == 1
-    assert pl.read_parquet(kept[0]).height == pl.read_parquet(ingest.home / "data/chunks/*.parquet").height
+    assert pl.read_parquet(kept[0]).height == pl.read_parquet(ingested.home / "data/chunks/*.parquet").height

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from ingest_assets.defs.home import open_home
+from ingest_assets.app.home import open_home
 from ingest_assets.defs.instance import open_instance
 from ingest_tests.conftest import NOTES, Command
 from ingest_tests.end_to_end.leftovers import attempts, outputs, staged
@@ -74,7 +74,7 @@ def _later(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [result["stages"][stage] for stage in ("chunks", "dense", "lexical")]
 
 
-@pytest.mark.slow
+@pytest.mark.graph
 def test_a_run_with_a_larger_budget_computes_only_what_is_missing(ingest: Command, mixed: Path, new_home):
     """Nothing that was finished is read again, and no byte differs from a run without a budget."""
     ingest("all", "--input", mixed, "--error-budget", 0, "--workers", 1, check=1)

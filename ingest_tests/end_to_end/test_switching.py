@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.model.embedding import PACKAGED_MODEL
-from ingest_assets.storage.sets import set_of
+from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.settings.embeddings import PACKAGED_MODEL
+from ingest_assets.storage.model_sets import set_of
 from ingest_tests.conftest import Command, clean_environment, write_notes
 from ingest_tests.end_to_end.test_any_history import Machine
 

@@ -13,7 +13,7 @@ from ingest_tests.end_to_end.conftest import SAMPLES
 from ingest_tests.end_to_end.leftovers import are_gone, attempts, below, line_of, outputs, staged, wait_until
 from ingest_tests.end_to_end.terminal import Terminal
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.chaos
 
 GRACE_S = 5.0
 ANSWER = "ingest: stopping; running documents get up to 5 s, Ctrl-C again ends at once"

@@ -13,7 +13,7 @@ from ingest_tests.end_to_end.conftest import SAMPLES
 from ingest_tests.end_to_end.leftovers import are_gone, attempts, below, line_of, outputs, staged
 from ingest_tests.end_to_end.webserver import Web
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.chaos
 
 GRACE_S = 5.0
 ASSETS = [

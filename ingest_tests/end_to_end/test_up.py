@@ -33,6 +33,7 @@ def command(tmp_path_factory, folder: Path) -> Command:
     """A home that cuts small batches and looks at its folder often."""
     home = tmp_path_factory.mktemp("home")
     toml = f'[batches]\nmax_documents = 2\n[sources.notes]\npath = "{folder}"\n'
+    toml += '[execution]\nrun_on = "inline"\n'
     toml += '[automation]\nscan_interval_seconds = 5\n[executors]\nembeddings = "multiprocess"\n'
     (home / "ingest.toml").write_text(toml)
     return Command(home)

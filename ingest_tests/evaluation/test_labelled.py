@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.evaluation.gates import read_gate
-from ingest_assets.evaluation.labelled.cranfield import read_cranfield
-from ingest_assets.evaluation.labelled.own_files import read_own_files
-from ingest_assets.evaluation.labelled.question_spans import read_spans
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.evaluation.labelled import read_cranfield, read_own_files, read_spans
+from ingest_assets.evaluation.retrieval import read_gate
 from ingest_assets.samples import labelled_folder
 
 PAPERS = (

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.evaluation.labelled.cranfield import read_cranfield
-from ingest_assets.evaluation.labelled.own_files import read_own_files
-from ingest_assets.evaluation.labelled.question_spans import read_spans
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.evaluation.labelled import read_cranfield, read_own_files, read_spans
 
 GOOD = b'{"id": "1", "text": "x"}\n'
 NESTED = b"[" * 100_000

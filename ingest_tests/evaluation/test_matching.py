@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from ingest_assets.evaluation.matching import find_truth
+from ingest_assets.evaluation.parse import find_truth
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.evaluation.order import order_score
+from ingest_assets.evaluation.scores import order_score
 
 TEXT = [f"w{at}" for at in range(40)]
 

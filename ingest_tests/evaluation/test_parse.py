@@ -5,11 +5,16 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.evaluation.markdown import read_markdown
-from ingest_assets.evaluation.parse import Measured, markdown_of, measure, measure_all, sample_of
-from ingest_assets.evaluation.report import report_object
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.parsing.parsed import parsed
-from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.evaluation.parse import (
+    Measured,
+    markdown_of,
+    measure,
+    measure_all,
+    report_object,
+    sample_of,
+)
+from ingest_assets.parsing.reader import DocumentReader, parsed
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.evaluation.pages import HANDBOOK
 from ingest_tests.parsing.documents import pdf
 

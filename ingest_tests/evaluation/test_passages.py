@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.evaluation.alignment import TextIndex
-from ingest_assets.evaluation.passages import passages_of, tokens_of
+from ingest_assets.evaluation.retrieval import TextIndex, passages_of, tokens_of
 
 TEXT = "# Bees\n\nA *swarm* leaves in May. The old queen goes.\n\nA *swarm* leaves in May. The new one stays."
 WANTED = "The old queen goes."

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.evaluation.ranking import best_first, fused, ndcg, recall, reciprocal_rank
+from ingest_assets.search.ranking import best_first, fused, ndcg, recall, reciprocal_rank
 
 
 def test_ndcg_discounts_by_place_and_knows_the_best_possible_ranking():

@@ -5,9 +5,8 @@ import random
 import pytest
 from hypothesis import assume, given
 
-from ingest_assets.evaluation.headings import level_agreement
 from ingest_assets.evaluation.markdown import read_markdown
-from ingest_assets.evaluation.scores import Scores, score
+from ingest_assets.evaluation.scores import Scores, level_agreement, score
 from ingest_tests.evaluation.pages import HANDBOOK, documents
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ingest_assets.evaluation.markdown import Table
-from ingest_assets.evaluation.tables import cell_agreement, content_agreement
+from ingest_assets.evaluation.scores import cell_agreement, content_agreement
 
 HIVES: Table = (
     ("hive", "frames", "weight"),

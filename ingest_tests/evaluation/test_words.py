@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.evaluation.words import common_length, sequence_ratio, words_of
+from ingest_assets.evaluation.markdown import common_length, sequence_ratio, words_of
 
 sequences = st.lists(st.sampled_from("abcde"), max_size=30)
 

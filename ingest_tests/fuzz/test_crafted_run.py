@@ -7,7 +7,7 @@ from ingest_tests.parsing.hostile.crafted import CRAFTED
 
 MAX_WORKER_MEBIBYTES = 2560
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.fuzz
 
 
 @pytest.fixture(scope="module")

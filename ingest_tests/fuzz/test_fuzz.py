@@ -19,7 +19,7 @@ TIMEOUT_S = 60.0
 MAX_WORKER_MEBIBYTES = 3072
 USEFUL = re.compile(r"E_(SECURITY|PARSE|OCR|TIMEOUT|RESOURCE|WORKER)(_[A-Z]+)*")
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.fuzz
 
 
 @pytest.fixture(scope="module")

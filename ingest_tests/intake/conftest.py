@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from ingest_assets.intake import schema
-from ingest_assets.intake.folders import Exclusions
+from ingest_assets.intake.folders.scan import ScanLimits, ScanReport, preview_sources, scan_sources
+from ingest_assets.intake.folders.walk import Exclusions
 from ingest_assets.intake.ledger import Document, Ledger, Source
-from ingest_assets.intake.scan import ScanLimits, ScanReport, preview_sources, scan_sources
-from ingest_assets.model.options import BatchLimits
+from ingest_assets.settings.intake import BatchLimits
 from ingest_tests.intake.postgres import NOBODY, Postgres, running_postgres
 
 NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC
@@ -131,7 +131,7 @@ def open_folder() -> Iterator[Path]:
 AS_NOBODY = """
 import os, sys
 import sqlalchemy
-from ingest_assets.intake import watch
+from ingest_assets.intake.folders import scan as watch
 sqlalchemy.create_engine("sqlite://").connect().close()  # loads what is loaded late
 if os.getuid() == 0:
     try:

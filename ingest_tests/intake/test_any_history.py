@@ -4,7 +4,7 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_assets.intake.ledger import Document
@@ -97,7 +97,6 @@ def act(watched: Watched, action: str, name: str, argument: str) -> None:
         check_scan(watched)
 
 
-@settings(max_examples=60, deadline=None)
 @given(histories)
 def test_the_ledger_follows_any_history_of_its_folders(history: list[tuple[str, str, str]]) -> None:
     """Living documents are the folders' files; homes and numbers are for life; revisions mean change."""

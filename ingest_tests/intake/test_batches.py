@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_assets.intake.batches import MEBIBYTE, batch_key, cut, next_number
-from ingest_assets.model.options import BatchLimits
+from ingest_assets.settings.intake import BatchLimits
 from ingest_tests.intake.conftest import NOW, Watched
 
 DAY = date(2024, 5, 1)

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.intake.alike import Alike
-from ingest_assets.intake.claims import Claim, Claims
+from ingest_assets.intake.duplicates import Alike, Claim, Claims
 from ingest_assets.intake.ledger import Ledger
 
 
@@ -153,7 +152,6 @@ near_worlds = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(near_worlds, st.randoms(use_true_random=False), st.sets(st.integers(1, 10), max_size=4))
 def test_nearness_too_ends_alike_in_every_order(
     world: list[tuple[int, str]], rng: random.Random, deleted: set[int]
@@ -203,7 +201,6 @@ worlds = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(worlds, st.randoms(use_true_random=False), st.lists(st.integers(0, 3), max_size=6))
 def test_every_order_of_settling_ends_alike_and_nobody_is_forgotten(
     world: list[tuple[int, str | None, bool]], rng: random.Random, again: list[int]

@@ -9,10 +9,10 @@ from ingest_tests.intake.conftest import CHANGES, Watched, counts
 SCANNER = """
 import sys
 from pathlib import Path
-from ingest_assets.intake import watch
+from ingest_assets.intake.folders import scan as watch
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.scan import ScanLimits
-from ingest_assets.model.options import BatchLimits
+from ingest_assets.intake.folders.scan import ScanLimits
+from ingest_assets.settings.intake import BatchLimits
 print("ready", flush=True)
 sys.stdin.readline()
 where = sys.argv[1]

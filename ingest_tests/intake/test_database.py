@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from ingest_assets.core.errors import ConfigError, IngestError
 from ingest_assets.intake.database import Database
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.model.errors import ConfigError, IngestError
 from ingest_tests.intake.postgres import Postgres
 
 WITHOUT_DRIVER = """
 import sys
 sys.modules["psycopg"] = None
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
 try:
     Ledger("postgresql://localhost/db")
 except ConfigError as error:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.intake.folders import Exclusions, require_folder
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.intake.folders.walk import Exclusions, require_folder
 from ingest_tests.intake.conftest import Watched
 
 NFC, NFD = (unicodedata.normalize(form, "é.md") for form in ("NFC", "NFD"))

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from ingest_assets.core.errors import IngestError
 from ingest_assets.intake import schema
 from ingest_assets.intake.ledger import Ledger, Source
-from ingest_assets.model.errors import IngestError
 from ingest_tests.intake.conftest import NOW, Watched
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ingest_assets.intake import looking, schema
+from ingest_assets.core.errors import IngestError
+from ingest_assets.intake import ledger_copy as looking
+from ingest_assets.intake import schema
 from ingest_assets.intake.database import Database
 from ingest_assets.intake.ledger import Document, Ledger, Source
-from ingest_assets.intake.looking import look_at
+from ingest_assets.intake.ledger_copy import look_at
 from ingest_assets.intake.schema import counters
-from ingest_assets.model.errors import IngestError
 from ingest_tests.intake.looks import WRITER, photo, running, write_old_ledger
 from ingest_tests.intake.postgres import Postgres
 from ingest_tests.intake.test_upgrade import VERSION_1

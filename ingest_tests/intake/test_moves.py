@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.intake import scan as scan_module
+from ingest_assets.intake.folders import scan as scan_module
 from ingest_tests.intake.conftest import NOW, Watched, counts
 
 Home = tuple[str, int]

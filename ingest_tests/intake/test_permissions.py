@@ -14,7 +14,7 @@ SCAN = """
 import json
 from pathlib import Path
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.scan import ScanLimits
+from ingest_assets.intake.folders.scan import ScanLimits
 root = Path(sys.argv[1])
 ledger = Ledger(root / "state" / "ledger.sqlite")
 folders = [watch.WatchedFolder(name, root / name) for name in sys.argv[2:]]

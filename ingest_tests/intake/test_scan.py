@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.identity import hash_file
+from ingest_assets.core.identity import hash_file
 from ingest_tests.intake.conftest import Exclusions, Watched, counts
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from ingest_assets.core.errors import IngestError
 from ingest_assets.intake import schema
+from ingest_assets.intake.batches import give_homes
 from ingest_assets.intake.database import Database
-from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.ledger import Document, Ledger, Source
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.errors import IngestError
-from ingest_assets.model.options import BatchLimits, QueueOptions
+from ingest_assets.intake.queue.queue import Queue
+from ingest_assets.settings.intake import BatchLimits, QueueOptions
 
 # The statements of version 1, as that release gave them to SQLite; PostgreSQL takes them, too.
 VERSION_1 = """

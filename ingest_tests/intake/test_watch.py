@@ -8,14 +8,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.config import SOURCE_NAME
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.intake.folders.scan import ScanLimits, WatchedFolder, add_folder, preview, scan
 from ingest_assets.intake.ledger import Ledger, Source
-from ingest_assets.intake.scan import ScanLimits
-from ingest_assets.intake.watch import WatchedFolder, add_folder, preview, scan
-from ingest_assets.model.errors import ConfigError
+from ingest_assets.settings.tree import SOURCE_NAME
 from ingest_tests.intake.conftest import Watched
 
 
@@ -31,7 +30,6 @@ def test_a_folder_is_watched_once_under_its_own_name(watched: Watched, tmp_path:
     assert [source.name for source in watched.ledger.sources()] == ["docs", "docs-2"]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=80), st.sets(st.sampled_from(["docs", "docs-2", "folder", "a"])))
 def test_a_made_up_name_is_one_the_settings_would_take(wish: str, taken: set[str]) -> None:
     """Otherwise the folder could never be moved into `ingest.toml`."""

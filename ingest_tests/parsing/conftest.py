@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.media import media_type
-from ingest_assets.parsing.parsed import ParsedDocument
-from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.parsing.reader import DocumentReader, ParsedDocument
+from ingest_assets.settings.parsing import ParsingOptions
 
 Read = Callable[..., ParsedDocument]
 

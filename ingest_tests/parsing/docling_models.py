@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, LAYOUT, TABLEFORMER, DoclingModel
+from ingest_assets.parsing.engines import DOCLING_MODELS, LAYOUT, TABLEFORMER, DoclingModel
 from ingest_tests.weights import weights
 
 LABELS = (

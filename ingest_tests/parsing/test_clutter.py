@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from ingest_assets.model.options import HtmlMode, ParsingOptions
-from ingest_assets.parsing.clutter import without_clutter
+from ingest_assets.parsing.html import without_clutter
 from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.settings.parsing import HtmlMode, ParsingOptions
 from ingest_tests.parsing.conftest import Read
 
 PAGE = """<html><head><title>Hives</title></head><body>

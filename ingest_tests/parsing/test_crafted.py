@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest_assets.model.errors import ItemError
+from ingest_assets.core.errors import ItemError
 from ingest_tests.parsing.conftest import Read
 from ingest_tests.parsing.hostile.crafted import CRAFTED, Crafted
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.model.vlm import VlmOptions
-from ingest_assets.parsing.engines import choose_engine
-from ingest_assets.parsing.engines.artifacts import LAYOUT, TABLEFORMER, place_of
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.parsing.engines import LAYOUT, TABLEFORMER, choose_engine, place_of
+from ingest_assets.settings.parsing import ParsingOptions, VlmOptions
 from ingest_tests.parsing.docling_models import write_hollow_cache, write_hollow_models
 
 SERVER = VlmOptions(url="http://127.0.0.1:1/v1/chat/completions", model="granite-docling")

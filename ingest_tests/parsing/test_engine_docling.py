@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.parsing.engines import PageEngine, choose_engine
-from ingest_assets.parsing.engines.artifacts import DOCLING_MODELS, LAYOUT
-from ingest_assets.parsing.engines.errors import EngineUnavailable
+from ingest_assets.parsing.engines import DOCLING_MODELS, LAYOUT, EngineUnavailable, PageEngine, choose_engine
 from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing.conftest import Read
 from ingest_tests.parsing.docling_models import write_hollow_models, write_untrained_models
 from ingest_tests.parsing.documents import pdf, scan

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.model.vlm import VlmOptions
 from ingest_assets.parsing.engines import choose_engine
-from ingest_assets.parsing.engines.pages import open_embedded, open_native
-from ingest_assets.parsing.engines.vlm import open_vlm
+from ingest_assets.parsing.pipelines import open_embedded, open_native
 from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.parsing.vlm import open_vlm
+from ingest_assets.settings.parsing import ParsingOptions, VlmOptions
 from ingest_tests.parsing.conftest import Read
 from ingest_tests.parsing.documents import pdf
 

@@ -5,11 +5,9 @@ import re
 
 import pytest
 
-from ingest_assets.model.errors import ItemError
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.model.vlm import VlmOptions
-from ingest_assets.parsing.engines import asking, choose_engine
-from ingest_assets.parsing.engines.errors import (
+from ingest_assets.core.errors import ItemError
+from ingest_assets.parsing import vlm as asking
+from ingest_assets.parsing.engines import (
     EngineUnavailable,
     VlmAnswerUnusable,
     VlmBusy,
@@ -17,8 +15,10 @@ from ingest_assets.parsing.engines.errors import (
     VlmRefused,
     VlmTimeout,
     VlmUnreachable,
+    choose_engine,
 )
 from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.settings.parsing import ParsingOptions, VlmOptions
 from ingest_tests.parsing.conftest import Read
 from ingest_tests.parsing.documents import pdf
 from ingest_tests.parsing.vision_server import Asked, Reply, Script, answering, refused, said

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.errors import DocumentMissing, ItemError
-from ingest_assets.model.options import ParsingOptions
+from ingest_assets.core.errors import DocumentMissing, ItemError
 from ingest_assets.parsing import errors
 from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing import documents
 from ingest_tests.parsing.conftest import Read
 

@@ -38,7 +38,7 @@ def hear(event, arguments):
         seen[kinds[event]].append(" ".join(map(str, arguments[:2])))
 
 sys.addaudithook(hear)
-from ingest_assets.model.options import ParsingOptions
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_assets.parsing.media import media_type
 from ingest_assets.parsing.reader import DocumentReader
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.parsing.engines import pages
+from ingest_assets.parsing import pipelines as pages
 from ingest_assets.parsing.errors import OcrFailed, OcrTimeout, OcrUnavailable
-from ingest_assets.parsing.ocr_clock import OcrClock
+from ingest_assets.parsing.libraries import OcrClock
 from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing import documents
 from ingest_tests.parsing.conftest import Read
 from ingest_tests.parsing.hostile import images

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.errors import OcrTimeout
 from ingest_assets.parsing.media import PDF
-from ingest_assets.parsing.ranges import SHORTEST, PageRange, ReadPages, ranges_of, together, unpacked
+from ingest_assets.parsing.page_ranges import SHORTEST, PageRange, ReadPages, ranges_of, together, unpacked
 from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing.embedded.papers import WIDTH, Sheet, paper
 
 PAGES = 5

@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 from docling_core.types.doc import DoclingDocument
 
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.parsing.parsed import document_json
-from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.parsing.reader import DocumentReader, document_json
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing import documents
 from ingest_tests.parsing.conftest import Read
 

@@ -5,8 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from ingest_assets.parsing.parsed import renamed
-from ingest_assets.parsing.reader import DocumentReader
+from ingest_assets.parsing.reader import DocumentReader, renamed
 from ingest_assets.samples import samples_folder
 from ingest_tests.parsing.conftest import Read
 

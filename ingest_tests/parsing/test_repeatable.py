@@ -16,24 +16,22 @@ HEAVY = {"docling", "torch", "transformers", "onnxruntime", "cv2", "rapidocr", "
 MODULES = (
     "engines",
     "errors",
-    "clutter",
-    "safety",
-    "embedded.layout",
+    "guard.inspect",
     "libraries",
     "media",
-    "parsed",
-    "quiet",
+    "page_ranges",
     "reader",
-    "embedded.scans",
-    "embedded.blocks",
-    "embedded.document",
-    "embedded.grids",
+    "pdf.layout",
+    "pdf.scans",
+    "pdf.blocks",
+    "pdf.document",
+    "pdf.grids",
 )
 
 _ELSEWHERE = """
 import dataclasses, json, sys
 from pathlib import Path
-from ingest_assets.model.options import ParsingOptions
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_assets.parsing.media import media_type
 from ingest_assets.parsing.reader import DocumentReader
 

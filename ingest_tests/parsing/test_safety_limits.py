@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.errors import DecompressionBomb, TooManyPages
-from ingest_assets.parsing.safety import inspect
-from ingest_assets.parsing.safety.pictures import page_dpi
-from ingest_assets.parsing.safety.sheets import check_sheet
+from ingest_assets.parsing.guard import inspect
+from ingest_assets.parsing.guard.archives import check_sheet
+from ingest_assets.parsing.guard.images import page_dpi
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_assets.stages.doctags import DoctagsStage, unread_by
 from ingest_tests.parsing.hostile import archives, images, markup
 

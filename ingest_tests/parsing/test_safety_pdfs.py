@@ -4,12 +4,16 @@ import zlib
 
 import pytest
 
-from ingest_assets.model.options import ParsingOptions
 from ingest_assets.parsing.errors import DecompressionBomb
-from ingest_assets.parsing.safety.pdf import check_pdf
-from ingest_assets.parsing.safety.pdf_objects import inflate, read_objects
-from ingest_assets.parsing.safety.pdf_pages import damaged_pages, refuse_endless_drawing
-from ingest_assets.parsing.safety.pdf_streams import read_contents
+from ingest_assets.parsing.guard.pdf import check_pdf
+from ingest_assets.parsing.guard.pdf_objects import (
+    damaged_pages,
+    inflate,
+    read_contents,
+    read_objects,
+    refuse_endless_drawing,
+)
+from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing import documents
 from ingest_tests.parsing.hostile import pdfs
 

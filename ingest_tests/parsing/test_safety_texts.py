@@ -3,14 +3,14 @@
 import pytest
 
 from ingest_assets.parsing.errors import CorruptDocument, GarbledText
-from ingest_assets.parsing.safety.nesting import (
+from ingest_assets.parsing.guard.markup import (
     MAX_DEPTH,
+    decode_text,
     depth_of,
     flattened,
     is_too_deep,
     refuse_deep_quotes,
 )
-from ingest_assets.parsing.safety.texts import decode_text
 
 RUSSIAN = "Пчёлы собирают мёд весной, и деревья цветут в саду. " * 20
 

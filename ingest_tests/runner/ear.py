@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.core.items import StageOutcome
 from ingest_assets.runner import ManifestRow, Telemetry
 
 

@@ -4,9 +4,8 @@ import queue
 from collections.abc import Iterable
 from typing import Any
 
-from ingest_assets.model.errors import StageError
-from ingest_assets.model.items import Plan, Record, Result, WorkItem
-from ingest_assets.model.outcomes import StageOutcome
+from ingest_assets.core.errors import StageError
+from ingest_assets.core.items import Plan, Record, Result, StageOutcome, WorkItem
 
 
 def plan_of(*names: str, **fields: Any) -> Plan:

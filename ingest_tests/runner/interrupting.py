@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.backends import ProcessBackend, ThreadBackend
-from ingest_assets.model.items import Plan, Result, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.model.ports import ExecutionBackend
-from ingest_assets.runner import Manifest, ManifestRow, read_manifest, run_stage
+from ingest_assets.core.items import Plan, Result, StageOutcome, WorkItem
+from ingest_assets.core.ports import ExecutionBackend
+from ingest_assets.runner import Manifest, ManifestRow, RunSpec, read_manifest, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import Recording
 from ingest_tests.runner.workers import Writing
 
@@ -83,7 +82,7 @@ def interrupted(
     """Run into an interrupt; gives the outcome, the last row of each item and the seconds it took."""
     hooks, manifest, began = Recording(), Manifest(folder / "manifest.jsonl"), time.monotonic()
     with pytest.raises((KeyboardInterrupt, Interrupted)):
-        run_stage(plan, worker, options, hooks, backend=backend, manifest=manifest)
+        run_stage(RunSpec(plan, worker, options, hooks, backend=backend, manifest=manifest))
     took_s = time.monotonic() - began
     (outcome,) = hooks.outcomes
     rows = {row.item_id: row for row in read_manifest(manifest.path)}

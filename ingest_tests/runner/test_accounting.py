@@ -5,14 +5,15 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, read_manifest, run_stage
-from ingest_assets.runner.tally import Reservoir
+from ingest_assets.core.items import WorkItem
+from ingest_assets.runner import Manifest, RunSpec, read_manifest, run_stage
+from ingest_assets.runner.report import Reservoir
+from ingest_assets.settings.execution import StageOptions
+from ingest_tests.conftest import examples_times
 from ingest_tests.runner.fakes import Recording, known_to_fail, plan_from, plan_of, satisfied
 from ingest_tests.runner.workers import by_name
 
@@ -43,7 +44,7 @@ def item_of(number: int, kind: str) -> WorkItem:
     return WorkItem(f"{kind}-{number}", "f", cost_hint=float(number * 7 % 5))
 
 
-@settings(max_examples=150, deadline=None)
+@examples_times(2)
 @given(plans, options, st.integers(1, 4))
 def test_the_numbers_add_up_and_everybody_agrees_on_them(kinds, stage_options, workers):
     """The outcome, the manifest and the hooks tell the same story."""
@@ -51,13 +52,15 @@ def test_the_numbers_add_up_and_everybody_agrees_on_them(kinds, stage_options, w
     with tempfile.TemporaryDirectory() as folder:
         manifest = Manifest(Path(folder) / "manifest.jsonl")
         outcome = run_stage(
-            plan_from(item_of(number, kind) for number, kind in enumerate(kinds)),
-            by_name,
-            stage_options,
-            hooks,
-            backend=ThreadBackend(workers),
-            manifest=manifest,
-            rng=random.Random(1),
+            RunSpec(
+                plan_from(item_of(number, kind) for number, kind in enumerate(kinds)),
+                by_name,
+                stage_options,
+                hooks,
+                backend=ThreadBackend(workers),
+                manifest=manifest,
+                rng=random.Random(1),
+            )
         )
         last = {row.item_id: row.status for row in read_manifest(manifest.path)}
 
@@ -96,7 +99,9 @@ def test_percentiles_are_exact_while_they_fit_and_close_when_they_do_not():
 def test_times_and_rates_are_reported():
     """Seconds where they were spent."""
     plan = plan_from([WorkItem("sleep-0", "f", meta={"seconds": 0.05})])
-    outcome = run_stage(plan, by_name, StageOptions(), backend=ThreadBackend(1), workers_reason="1: a test")
+    outcome = run_stage(
+        RunSpec(plan, by_name, StageOptions(), backend=ThreadBackend(1), workers_reason="1: a test")
+    )
 
     assert outcome.exec_s.p50 >= 0.05
     assert outcome.wall_s >= outcome.exec_s.p50
@@ -111,6 +116,6 @@ def test_a_message_of_many_lines_is_recorded_as_one():
     def verbose(item, context):
         raise ValueError("the model\n\n   said:\r\n\tno")
 
-    outcome = run_stage(plan_of("ok"), verbose, StageOptions(), backend=ThreadBackend(1))
+    outcome = run_stage(RunSpec(plan_of("ok"), verbose, StageOptions(), backend=ThreadBackend(1)))
 
     assert [error.message for error in outcome.errors] == ["ValueError: the model said: no"]

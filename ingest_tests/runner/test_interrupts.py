@@ -10,10 +10,9 @@ from types import FrameType
 import pytest
 
 from ingest_assets.backends import InlineBackend, ProcessBackend, ThreadBackend
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.runner import Manifest, read_manifest, run_stage
+from ingest_assets.core.items import StageOutcome, WorkItem
+from ingest_assets.runner import Manifest, RunSpec, read_manifest, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import Recording, plan_from, plan_of
 from ingest_tests.runner.interrupting import (
     Interrupted,
@@ -180,13 +179,15 @@ def test_an_interrupt_inside_a_listener(tmp_path, call):
     options, backend = StageOptions(max_queue=1), ThreadBackend(1)
     with pytest.raises(Interrupted):
         run_stage(
-            plan_of("ok", "fail", "ok"),
-            by_name,
-            options,
-            listener,
-            backend=backend,
-            manifest=manifest,
-            progress=listener,
+            RunSpec(
+                plan_of("ok", "fail", "ok"),
+                by_name,
+                options,
+                listener,
+                backend=backend,
+                manifest=manifest,
+                progress=listener,
+            )
         )
 
     (outcome,) = listener.outcomes
@@ -203,7 +204,7 @@ def test_an_interrupt_at_the_very_end_is_raised_when_everybody_was_told(tmp_path
 
     hooks = Pressing()
     with pytest.raises(KeyboardInterrupt):
-        run_stage(plan_of("ok", "ok"), by_name, StageOptions(), hooks, backend=ThreadBackend(1))
+        run_stage(RunSpec(plan_of("ok", "ok"), by_name, StageOptions(), hooks, backend=ThreadBackend(1)))
 
     assert hooks.calls[-1] == "after_stage"
     assert (hooks.outcomes[0].succeeded, hooks.outcomes[0].cancelled_reason) == (2, None)
@@ -226,7 +227,7 @@ def test_the_numbers_agree_wherever_a_held_ctrl_c_hits(tmp_path, delay_ms):
     presses = [(delay_ms + 2 * each) / 1000 for each in range(60)]
     before = signal.signal(signal.SIGINT, _raise_inside_the_stage)
     with pressed(manifest.path.exists, presses), pytest.raises(KeyboardInterrupt):
-        run_stage(plan, by_name, options, hooks, backend=ThreadBackend(3), manifest=manifest)
+        run_stage(RunSpec(plan, by_name, options, hooks, backend=ThreadBackend(3), manifest=manifest))
     signal.signal(signal.SIGINT, before)
 
     (outcome,) = hooks.outcomes
@@ -239,7 +240,7 @@ def test_the_numbers_agree_wherever_a_held_ctrl_c_hits(tmp_path, delay_ms):
 def test_a_stage_gives_back_the_handlers_of_its_host():
     """In the main thread it takes them for its length."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    run_stage(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1))
+    run_stage(RunSpec(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1)))
 
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
@@ -249,7 +250,9 @@ def test_a_stage_runs_in_any_thread():
     outcomes = []
 
     def run() -> None:
-        outcomes.append(run_stage(plan_of("ok", "ok"), by_name, StageOptions(), backend=ProcessBackend(1)))
+        outcomes.append(
+            run_stage(RunSpec(plan_of("ok", "ok"), by_name, StageOptions(), backend=ProcessBackend(1)))
+        )
 
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     thread = threading.Thread(target=run)

@@ -6,11 +6,10 @@ import pytest
 from rich.console import Console
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import Result
-from ingest_assets.model.options import StageOptions
-from ingest_assets.model.outcomes import StageOutcome
-from ingest_assets.runner import BarProgress, LogProgress, run_stage
+from ingest_assets.core.items import Result, StageOutcome
+from ingest_assets.runner import BarProgress, LogProgress, RunSpec, run_stage
 from ingest_assets.runner.progress import as_clock, progress_line
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import Recording, plan_of
 from ingest_tests.runner.workers import by_name
 
@@ -18,7 +17,7 @@ from ingest_tests.runner.workers import by_name
 def test_hooks_are_called_around_the_stage_and_its_items():
     """In the coordinator, in order."""
     hooks = Recording()
-    run_stage(plan_of("ok", "fail"), by_name, StageOptions(), hooks, backend=ThreadBackend(1))
+    run_stage(RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), hooks, backend=ThreadBackend(1)))
 
     assert hooks.calls == [
         "before_stage",
@@ -34,7 +33,7 @@ def test_a_retried_item_is_one_item_to_the_hooks():
     """They hear of its beginning once and of its end once."""
     hooks = Recording()
     options = StageOptions(retries=1, retry_backoff_s=0)
-    run_stage(plan_of("mended"), by_name, options, hooks, backend=ThreadBackend(1))
+    run_stage(RunSpec(plan_of("mended"), by_name, options, hooks, backend=ThreadBackend(1)))
 
     assert hooks.calls == ["before_stage", "before_item mended-0", "after_item mended-0 done", "after_stage"]
 
@@ -44,7 +43,9 @@ def test_a_failing_hook_is_a_warning(hook, caplog):
     """Never a failed item."""
     with caplog.at_level(logging.WARNING):
         outcome = run_stage(
-            plan_of("ok"), by_name, StageOptions(), Recording(raising=[hook]), backend=ThreadBackend(1)
+            RunSpec(
+                plan_of("ok"), by_name, StageOptions(), Recording(raising=[hook]), backend=ThreadBackend(1)
+            )
         )
 
     assert (outcome.succeeded, outcome.failed) == (1, 0)
@@ -56,7 +57,9 @@ def test_a_failing_hook_is_a_warning(hook, caplog):
 def test_a_failing_progress_display_is_a_warning(call):
     """A closed terminal must not cost a stage."""
     progress = Recording(raising=[call])
-    outcome = run_stage(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1), progress=progress)
+    outcome = run_stage(
+        RunSpec(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1), progress=progress)
+    )
 
     assert outcome.succeeded == 1
     assert any(f"{call} is broken" in warning for warning in outcome.warnings)
@@ -68,7 +71,7 @@ def test_workers_warnings_name_their_item():
     def warns(item, context):
         return Result(warnings=("page 3 was empty",))
 
-    outcome = run_stage(plan_of(*["a"] * 130), warns, StageOptions(), backend=ThreadBackend(1))
+    outcome = run_stage(RunSpec(plan_of(*["a"] * 130), warns, StageOptions(), backend=ThreadBackend(1)))
     assert outcome.warnings[0] == "a-0: page 3 was empty"
     assert outcome.warnings[-1] == "and 30 more warnings"
     assert len(outcome.warnings) == 101
@@ -105,7 +108,9 @@ def test_log_progress_writes_a_line_per_interval():
 def test_progress_ends_at_the_plan_s_length():
     """The last update counts everything, skipped items included."""
     progress = Recording()
-    run_stage(plan_of("ok", "fail"), by_name, StageOptions(), backend=ThreadBackend(1), progress=progress)
+    run_stage(
+        RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), backend=ThreadBackend(1), progress=progress)
+    )
 
     assert progress.calls[0] == "start"
     assert progress.calls[-2:] == ["update 2 1 0 1", "finish"]
@@ -115,6 +120,8 @@ def test_the_bar_draws_on_its_console_and_leaves_one_line(tmp_path):
     """On a terminal; here a file that says it is one."""
     with (tmp_path / "screen").open("w", encoding="utf-8") as screen:
         bar = BarProgress(Console(file=screen, force_terminal=True, width=120))
-        run_stage(plan_of("ok", "fail"), by_name, StageOptions(), backend=ThreadBackend(1), progress=bar)
+        run_stage(
+            RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), backend=ThreadBackend(1), progress=bar)
+        )
 
     assert "stage: 1 done, 0 skipped, 1 failed in 0:00" in (tmp_path / "screen").read_text(encoding="utf-8")

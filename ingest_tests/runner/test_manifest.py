@@ -6,9 +6,9 @@ import multiprocessing
 import pytest
 
 from ingest_assets.backends import ProcessBackend, ThreadBackend
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, ManifestRow, read_manifest, read_newest, run_stage
+from ingest_assets.core.items import WorkItem
+from ingest_assets.runner import Manifest, ManifestRow, RunSpec, read_manifest, read_newest, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import plan_from, plan_of, satisfied
 from ingest_tests.runner.workers import by_name
 
@@ -30,7 +30,9 @@ def test_a_stage_writes_what_happened_to_each_item(tmp_path):
     """Success with counts and times, failure with its error."""
     manifest = Manifest(tmp_path / "state" / "manifest.jsonl")
     plan = plan_from([WorkItem("ok-0", "f0", cfg_hash="c"), WorkItem("fail-1", "f1")])
-    run_stage(plan, by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest, run_id="run-7")
+    run_stage(
+        RunSpec(plan, by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest, run_id="run-7")
+    )
 
     done, failed = read_manifest(manifest.path)
     assert (done.stage, done.item_id, done.status, done.attempt_no) == ("stage", "ok-0", "done", 1)
@@ -50,7 +52,9 @@ def test_what_an_attempt_counted_before_it_failed_is_not_lost(tmp_path, backend)
     manifest = Manifest(tmp_path / "manifest.jsonl")
     options = StageOptions(retries=1, retry_backoff_s=0.01)
     outcome = run_stage(
-        plan_from([WorkItem("paying-0", "f")]), by_name, options, backend=backend(1), manifest=manifest
+        RunSpec(
+            plan_from([WorkItem("paying-0", "f")]), by_name, options, backend=backend(1), manifest=manifest
+        )
     )
 
     failed, done = read_manifest(manifest.path)
@@ -63,7 +67,9 @@ def test_skipped_items_write_nothing(tmp_path):
     """A rerun that computes nothing leaves no file."""
     manifest = Manifest(tmp_path / "manifest.jsonl")
     run_stage(
-        plan_from([satisfied("s")]), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest
+        RunSpec(
+            plan_from([satisfied("s")]), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest
+        )
     )
 
     assert not manifest.path.exists()
@@ -111,7 +117,7 @@ def test_an_undecodable_name_is_an_item_like_others(tmp_path):
     manifest = Manifest(tmp_path / "manifest.jsonl")
     items = [WorkItem("fail-\udcff", "f"), WorkItem("ok-\udcff", "f")]
     outcome = run_stage(
-        plan_from(items), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest
+        RunSpec(plan_from(items), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest)
     )
 
     assert (outcome.succeeded, outcome.failed) == (1, 1)
@@ -138,7 +144,9 @@ def test_a_manifest_that_cannot_be_written_is_a_warning(tmp_path):
     """The rows are computed all the same."""
     (tmp_path / "state").write_text("a file where the folder should be", encoding="utf-8")
     manifest = Manifest(tmp_path / "state" / "manifest.jsonl")
-    outcome = run_stage(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest)
+    outcome = run_stage(
+        RunSpec(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1), manifest=manifest)
+    )
 
     assert outcome.succeeded == 1
     assert any("the manifest raised" in warning for warning in outcome.warnings)

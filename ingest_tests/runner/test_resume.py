@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import ItemContext, Plan, Record, Result, WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, Quarantine, run_stage
+from ingest_assets.core.items import ItemContext, Plan, Record, Result, WorkItem
+from ingest_assets.runner import Manifest, Quarantine, RunSpec, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import Recording, known_to_fail, plan_from, plan_of, satisfied
 from ingest_tests.runner.workers import Writing, by_name
 
@@ -27,7 +27,7 @@ def mixed() -> Plan:
 
 def test_resume_skips_what_is_current_and_what_would_fail_again():
     """A known failure is no new failure; one that may mend is tried."""
-    outcome = run_stage(mixed(), by_name, StageOptions(), backend=ThreadBackend(2))
+    outcome = run_stage(RunSpec(mixed(), by_name, StageOptions(), backend=ThreadBackend(2)))
 
     assert (outcome.scheduled, outcome.succeeded, outcome.failed) == (2, 2, 0)
     assert (outcome.skipped, outcome.known_failures) == (2, 1)
@@ -41,7 +41,9 @@ def test_what_is_on_hold_never_runs(options):
     staged = replace(held[1], record=Record("f", 1))
 
     outcome = run_stage(
-        plan_from([held[0], staged, WorkItem("ok-2", "f")]), by_name, options, backend=ThreadBackend(1)
+        RunSpec(
+            plan_from([held[0], staged, WorkItem("ok-2", "f")]), by_name, options, backend=ThreadBackend(1)
+        )
     )
 
     assert (outcome.succeeded, outcome.skipped, outcome.known_failures) == (1, 2, 1)
@@ -49,7 +51,7 @@ def test_what_is_on_hold_never_runs(options):
 
 def test_without_resume_everything_runs():
     """Also what is known to fail."""
-    outcome = run_stage(mixed(), by_name, StageOptions(resume=False), backend=ThreadBackend(2))
+    outcome = run_stage(RunSpec(mixed(), by_name, StageOptions(resume=False), backend=ThreadBackend(2)))
 
     assert (outcome.scheduled, outcome.succeeded, outcome.failed, outcome.skipped) == (4, 3, 1, 0)
 
@@ -66,7 +68,7 @@ def test_a_worker_is_told_when_the_work_is_to_be_done_for_real(options, anew):
         told.append(context.anew)
         return Result(rows=1)
 
-    run_stage(plan_of("ok-0"), worker, options, backend=ThreadBackend(1))
+    run_stage(RunSpec(plan_of("ok-0"), worker, options, backend=ThreadBackend(1)))
 
     assert told == [anew]
 
@@ -75,13 +77,15 @@ def test_a_dry_run_says_what_would_happen_and_touches_nothing(tmp_path):
     """No manifest, no hooks, no worker."""
     hooks = Recording()
     outcome = run_stage(
-        mixed(),
-        by_name,
-        StageOptions(dry_run=True),
-        hooks,
-        backend=ThreadBackend(2),
-        manifest=Manifest(tmp_path / "manifest.jsonl"),
-        progress=hooks,
+        RunSpec(
+            mixed(),
+            by_name,
+            StageOptions(dry_run=True),
+            hooks,
+            backend=ThreadBackend(2),
+            manifest=Manifest(tmp_path / "manifest.jsonl"),
+            progress=hooks,
+        )
     )
 
     assert outcome.verdicts == {"ok-0": "skip", "fail-1": "known_failure", "ok-2": "run", "ok-3": "run"}
@@ -92,7 +96,9 @@ def test_a_dry_run_says_what_would_happen_and_touches_nothing(tmp_path):
 
 def test_a_dry_run_with_force_would_run_everything():
     """The verdicts follow the options."""
-    outcome = run_stage(mixed(), by_name, StageOptions(dry_run=True, force=True), backend=ThreadBackend(1))
+    outcome = run_stage(
+        RunSpec(mixed(), by_name, StageOptions(dry_run=True, force=True), backend=ThreadBackend(1))
+    )
     assert set(outcome.verdicts.values()) == {"run"}
 
 
@@ -103,11 +109,13 @@ def test_force_moves_what_it_overwrites_into_quarantine(tmp_path):
     plan = plan_of("a", output_paths=(str(output),))
     for _ in range(2):
         outcome = run_stage(
-            plan,
-            Writing(),
-            StageOptions(force=True),
-            backend=ThreadBackend(1),
-            quarantine=Quarantine(tmp_path / "quarantine"),
+            RunSpec(
+                plan,
+                Writing(),
+                StageOptions(force=True),
+                backend=ThreadBackend(1),
+                quarantine=Quarantine(tmp_path / "quarantine"),
+            )
         )
         assert outcome.succeeded == 1
 
@@ -124,11 +132,13 @@ def test_without_force_nothing_goes_to_quarantine(tmp_path):
     output.write_text("old", encoding="utf-8")
     plan = plan_of("a", output_paths=(str(output),))
     run_stage(
-        plan,
-        Writing(),
-        StageOptions(),
-        backend=ThreadBackend(1),
-        quarantine=Quarantine(tmp_path / "quarantine"),
+        RunSpec(
+            plan,
+            Writing(),
+            StageOptions(),
+            backend=ThreadBackend(1),
+            quarantine=Quarantine(tmp_path / "quarantine"),
+        )
     )
 
     assert not (tmp_path / "quarantine").exists()
@@ -140,11 +150,13 @@ def test_an_item_whose_output_cannot_be_moved_does_not_run(tmp_path):
     output.write_text("old", encoding="utf-8")
     (tmp_path / "quarantine").write_text("a file where the folder should be", encoding="utf-8")
     outcome = run_stage(
-        plan_of("a", output_paths=(str(output),)),
-        Writing(),
-        StageOptions(force=True),
-        backend=ThreadBackend(1),
-        quarantine=Quarantine(tmp_path / "quarantine"),
+        RunSpec(
+            plan_of("a", output_paths=(str(output),)),
+            Writing(),
+            StageOptions(force=True),
+            backend=ThreadBackend(1),
+            quarantine=Quarantine(tmp_path / "quarantine"),
+        )
     )
 
     assert [error.code for error in outcome.errors] == ["E_QUARANTINE"]
@@ -168,7 +180,9 @@ def test_a_plan_is_consumed_lazily():
             self.finished += 1
             ahead.append(taken - self.finished)
 
-    run_stage(plan_from(items()), by_name, StageOptions(max_queue=10), Watching(), backend=ThreadBackend(2))
+    run_stage(
+        RunSpec(plan_from(items()), by_name, StageOptions(max_queue=10), Watching(), backend=ThreadBackend(2))
+    )
 
     assert taken == 500
     assert max(ahead) <= 10 + 2 + 1
@@ -190,7 +204,9 @@ def test_a_long_row_of_skipped_items_does_not_keep_results_waiting():
         def after_item(self, item, result, error):
             seen_after.append(taken)
 
-    outcome = run_stage(plan_from(items()), by_name, StageOptions(), Watching(), backend=ThreadBackend(1))
+    outcome = run_stage(
+        RunSpec(plan_from(items()), by_name, StageOptions(), Watching(), backend=ThreadBackend(1))
+    )
     assert outcome.skipped == 100_000
     assert seen_after[0] < 100_000
 
@@ -202,7 +218,7 @@ def test_skipped_items_leave_nothing_in_memory():
     plan = plan_from(satisfied(f"s-{number}") for number in range(200_000))
     tracemalloc.start()
     try:
-        outcome = run_stage(plan, by_name, StageOptions(), backend=ThreadBackend(1))
+        outcome = run_stage(RunSpec(plan, by_name, StageOptions(), backend=ThreadBackend(1)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

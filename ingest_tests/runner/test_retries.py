@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.errors import ItemCancelled, WorkerLost
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, read_manifest, run_stage
-from ingest_assets.runner.retry import backoff_s
+from ingest_assets.core.errors import ItemCancelled, WorkerLost
+from ingest_assets.runner import Manifest, RunSpec, read_manifest, run_stage
+from ingest_assets.runner.schedule import backoff_s
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import FastClock, plan_of
 from ingest_tests.runner.workers import by_name
 
@@ -30,7 +30,9 @@ def test_nobody_sleeps_through_a_backoff():
     clock = FastClock()
     options = StageOptions(retries=3, retry_backoff_s=600, diagnostics_interval_s=1e6)
     outcome = run_stage(
-        plan_of("missing"), by_name, options, backend=ThreadBackend(1), clock=clock, rng=random.Random(1)
+        RunSpec(
+            plan_of("missing"), by_name, options, backend=ThreadBackend(1), clock=clock, rng=random.Random(1)
+        )
     )
 
     assert (outcome.failed, outcome.retries) == (1, 3)
@@ -50,7 +52,7 @@ def test_other_items_run_while_one_waits():
         finished.append(item.item_id)
         return result
 
-    outcome = run_stage(plan, remembers, options, backend=ThreadBackend(1), clock=clock)
+    outcome = run_stage(RunSpec(plan, remembers, options, backend=ThreadBackend(1), clock=clock))
     assert finished == ["ok-1", "ok-2", "mended-0"]
     assert outcome.succeeded == 3
 
@@ -58,7 +60,7 @@ def test_other_items_run_while_one_waits():
 def test_errors_that_do_not_say_so_are_not_retried():
     """Neither broken contracts nor what nobody knows."""
     options = StageOptions(retries=5, retry_backoff_s=0)
-    outcome = run_stage(plan_of("fail", "unknown"), by_name, options, backend=ThreadBackend(1))
+    outcome = run_stage(RunSpec(plan_of("fail", "unknown"), by_name, options, backend=ThreadBackend(1)))
 
     assert (outcome.failed, outcome.retries) == (2, 0)
 
@@ -68,12 +70,14 @@ def test_every_attempt_is_recorded(tmp_path):
     manifest = Manifest(tmp_path / "manifest.jsonl")
     options = StageOptions(retries=1, retry_backoff_s=0)
     run_stage(
-        plan_of("mended", "missing"),
-        by_name,
-        options,
-        backend=ThreadBackend(1),
-        manifest=manifest,
-        run_id="run-1",
+        RunSpec(
+            plan_of("mended", "missing"),
+            by_name,
+            options,
+            backend=ThreadBackend(1),
+            manifest=manifest,
+            run_id="run-1",
+        )
     )
 
     rows = [(row.item_id, row.attempt_no, row.status) for row in read_manifest(manifest.path)]
@@ -89,7 +93,9 @@ def test_a_full_queue_of_waiting_retries_holds_back_the_plan():
     """Memory stays bounded when everything must be tried again."""
     clock = FastClock()
     options = StageOptions(retries=1, retry_backoff_s=100, max_queue=4, diagnostics_interval_s=1e6)
-    outcome = run_stage(plan_of(*["mended"] * 30), by_name, options, backend=ThreadBackend(2), clock=clock)
+    outcome = run_stage(
+        RunSpec(plan_of(*["mended"] * 30), by_name, options, backend=ThreadBackend(2), clock=clock)
+    )
 
     assert (outcome.succeeded, outcome.retries) == (30, 30)
 
@@ -108,7 +114,7 @@ def test_an_item_that_the_backend_gives_up_is_tried_again():
             return given_up
 
     options = StageOptions(retry_backoff_s=0.01)
-    outcome = run_stage(plan_of("ok", "ok"), by_name, options, backend=Forgetful(1))
+    outcome = run_stage(RunSpec(plan_of("ok", "ok"), by_name, options, backend=Forgetful(1)))
 
     assert (outcome.succeeded, outcome.retries) == (2, 2)
 
@@ -126,7 +132,7 @@ def test_a_lost_worker_costs_no_retry_up_to_a_limit(losses, succeeded):
             return lost
 
     options = StageOptions(retry_backoff_s=0.001)
-    outcome = run_stage(plan_of("ok"), by_name, options, backend=Unlucky(1))
+    outcome = run_stage(RunSpec(plan_of("ok"), by_name, options, backend=Unlucky(1)))
 
     assert (outcome.succeeded, outcome.failed) == (succeeded, 1 - succeeded)
     assert [error.code for error in outcome.errors] == ["E_WORKER_LOST"] * (1 - succeeded)

@@ -3,10 +3,10 @@
 import pytest
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import run_stage
-from ingest_assets.runner.tickets import ReadyQueue, Ticket
+from ingest_assets.core.items import WorkItem
+from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.runner.schedule import ReadyQueue, Ticket
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import Recording, plan_from
 from ingest_tests.runner.workers import by_name
 
@@ -51,7 +51,7 @@ def test_one_worker_takes_the_smallest_first():
 
     costs = [5.0, 1.0, 3.0, 1.0]
     plan = plan_from(WorkItem(f"ok-{n}", "f", cost_hint=cost) for n, cost in enumerate(costs))
-    run_stage(plan, by_name, StageOptions(schedule="sjf"), Watching(), backend=ThreadBackend(1))
+    run_stage(RunSpec(plan, by_name, StageOptions(schedule="sjf"), Watching(), backend=ThreadBackend(1)))
     assert order == ["ok-1", "ok-3", "ok-2", "ok-0"]
 
 
@@ -76,7 +76,9 @@ def test_a_failed_item_gives_back_the_place_of_the_smallest():
     hooks = Recording()
     names = ["ok", "ok", "ok", "fail"]
     items = [WorkItem(f"{name}-{n}", "f", cost_hint=9.0 - n) for n, name in enumerate(names)]
-    run_stage(plan_from(items), by_name, StageOptions(schedule="sjf"), hooks, backend=ThreadBackend(1))
+    run_stage(
+        RunSpec(plan_from(items), by_name, StageOptions(schedule="sjf"), hooks, backend=ThreadBackend(1))
+    )
 
     started = [call.split()[1] for call in hooks.calls if call.startswith("before_item")]
     assert started == ["fail-3", "ok-2", "ok-1", "ok-0"]
@@ -100,7 +102,7 @@ def test_every_item_runs_once_whatever_the_order(workers, max_queue):
     hooks = Recording()
     items = [WorkItem(f"ok-{n}", "f", cost_hint=float(n * 7 % 5)) for n in range(40)]
     options = StageOptions(schedule="sjf", max_queue=max_queue)
-    run_stage(plan_from(items), by_name, options, hooks, backend=ThreadBackend(workers))
+    run_stage(RunSpec(plan_from(items), by_name, options, hooks, backend=ThreadBackend(workers)))
 
     started = [call.split()[1] for call in hooks.calls if call.startswith("before_item")]
     assert sorted(started) == sorted(item.item_id for item in items)

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, read_manifest, run_stage
+from ingest_assets.core.items import WorkItem
+from ingest_assets.runner import Manifest, RunSpec, read_manifest, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import Recording, plan_from, plan_of
 from ingest_tests.runner.workers import by_name
 
@@ -15,7 +15,9 @@ from ingest_tests.runner.workers import by_name
 def test_a_budget_of_zero_stops_on_the_first_failure():
     """One worker: nothing starts after the failure."""
     options = StageOptions(error_budget=0, max_queue=3)
-    outcome = run_stage(plan_of("ok", "fail", *["ok"] * 50), by_name, options, backend=ThreadBackend(1))
+    outcome = run_stage(
+        RunSpec(plan_of("ok", "fail", *["ok"] * 50), by_name, options, backend=ThreadBackend(1))
+    )
 
     assert (outcome.succeeded, outcome.failed) == (1, 1)
     assert 0 < outcome.cancelled <= 4
@@ -26,7 +28,7 @@ def test_a_budget_of_zero_stops_on_the_first_failure():
 def test_a_budget_of_two_allows_two():
     """The third failure is one too many."""
     plan = plan_of("fail", "fail", "ok", "fail", "ok", "ok")
-    outcome = run_stage(plan, by_name, StageOptions(error_budget=2), backend=ThreadBackend(1))
+    outcome = run_stage(RunSpec(plan, by_name, StageOptions(error_budget=2), backend=ThreadBackend(1)))
 
     assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (1, 3, 2)
     assert outcome.cancelled_reason == "stopped after 3 of 4 finished items failed: the error budget is 2"
@@ -34,7 +36,7 @@ def test_a_budget_of_two_allows_two():
 
 def test_no_budget_never_stops():
     """Every item of a hopeless plan is tried."""
-    outcome = run_stage(plan_of(*["fail"] * 40), by_name, StageOptions(), backend=ThreadBackend(2))
+    outcome = run_stage(RunSpec(plan_of(*["fail"] * 40), by_name, StageOptions(), backend=ThreadBackend(2)))
 
     assert outcome.failed == 40
     assert outcome.cancelled_reason is None
@@ -43,7 +45,7 @@ def test_no_budget_never_stops():
 def test_a_stage_that_fails_wholesale_is_stopped_after_twenty():
     """Before twenty items a share means little."""
     options = StageOptions(max_failed_share=0.5, max_queue=5)
-    outcome = run_stage(plan_of(*["fail"] * 100), by_name, options, backend=ThreadBackend(1))
+    outcome = run_stage(RunSpec(plan_of(*["fail"] * 100), by_name, options, backend=ThreadBackend(1)))
 
     assert outcome.failed == 20
     assert outcome.cancelled_reason == (
@@ -54,7 +56,7 @@ def test_a_stage_that_fails_wholesale_is_stopped_after_twenty():
 def test_the_first_failure_stops_when_asked():
     """In words a person understands."""
     options = StageOptions(cancel_on_first_failure=True)
-    outcome = run_stage(plan_of("ok", "fail", "ok"), by_name, options, backend=ThreadBackend(1))
+    outcome = run_stage(RunSpec(plan_of("ok", "fail", "ok"), by_name, options, backend=ThreadBackend(1)))
 
     assert outcome.cancelled_reason == "stopped at the first failure, as asked, after 2 finished items"
     assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (1, 1, 1)
@@ -63,7 +65,7 @@ def test_the_first_failure_stops_when_asked():
 def test_an_item_that_waits_for_its_retry_is_cancelled_with_the_stage():
     """It failed once but not for good."""
     options = StageOptions(retries=5, retry_backoff_s=60, error_budget=0)
-    outcome = run_stage(plan_of("missing", "fail"), by_name, options, backend=ThreadBackend(1))
+    outcome = run_stage(RunSpec(plan_of("missing", "fail"), by_name, options, backend=ThreadBackend(1)))
 
     assert (outcome.failed, outcome.cancelled, outcome.retries) == (1, 1, 0)
 
@@ -73,7 +75,7 @@ def test_cancelled_items_have_a_row_in_the_manifest(tmp_path):
     manifest = Manifest(tmp_path / "manifest.jsonl")
     options = StageOptions(error_budget=0)
     outcome = run_stage(
-        plan_of("fail", "ok", "ok"), by_name, options, backend=ThreadBackend(1), manifest=manifest
+        RunSpec(plan_of("fail", "ok", "ok"), by_name, options, backend=ThreadBackend(1), manifest=manifest)
     )
 
     rows = [(row.item_id, row.status) for row in read_manifest(manifest.path)]
@@ -90,7 +92,9 @@ def test_a_plan_that_raises_ends_the_stage_after_its_hooks(tmp_path):
 
     hooks, manifest, options = Recording(), Manifest(tmp_path / "manifest.jsonl"), StageOptions(max_queue=1)
     with pytest.raises(ValueError, match="no such folder"):
-        run_stage(plan_from(items()), by_name, options, hooks, backend=ThreadBackend(1), manifest=manifest)
+        run_stage(
+            RunSpec(plan_from(items()), by_name, options, hooks, backend=ThreadBackend(1), manifest=manifest)
+        )
 
     (outcome,) = hooks.outcomes
     assert hooks.calls[-1] == "after_stage"
@@ -103,7 +107,7 @@ def test_a_plan_that_raises_ends_the_stage_after_its_hooks(tmp_path):
 def test_items_that_finish_within_the_grace_time_count():
     """The budget is spent while a neighbour still works."""
     plan = plan_from([WorkItem("sleep-0", "f", meta={"seconds": 0.3}), WorkItem("fail-1", "f")])
-    outcome = run_stage(plan, by_name, StageOptions(error_budget=0), backend=ThreadBackend(2))
+    outcome = run_stage(RunSpec(plan, by_name, StageOptions(error_budget=0), backend=ThreadBackend(2)))
 
     assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (1, 1, 0)
 
@@ -113,7 +117,7 @@ def test_items_that_cannot_be_handed_over_spend_the_budget(tmp_path):
     backend, manifest = ThreadBackend(2), Manifest(tmp_path / "manifest.jsonl")
     backend.close(0)
     options = StageOptions(error_budget=1, max_queue=4)
-    outcome = run_stage(plan_of(*["ok"] * 50), by_name, options, backend=backend, manifest=manifest)
+    outcome = run_stage(RunSpec(plan_of(*["ok"] * 50), by_name, options, backend=backend, manifest=manifest))
 
     assert (outcome.failed, outcome.cancelled) == (2, outcome.scheduled - 2)
     assert {error.code for error in outcome.errors} == {"E_EXECUTION_SUBMIT"}
@@ -133,7 +137,7 @@ class BrokenAtTheEnd(ThreadBackend):
 
 def test_a_backend_that_cannot_be_closed_is_a_warning():
     """Every item's end is known by then."""
-    outcome = run_stage(plan_of("ok", "fail"), by_name, StageOptions(), backend=BrokenAtTheEnd(1))
+    outcome = run_stage(RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), backend=BrokenAtTheEnd(1)))
 
     assert (outcome.succeeded, outcome.failed) == (1, 1)
     assert outcome.warnings == ("the backend's close raised OSError: the pipe is gone",)

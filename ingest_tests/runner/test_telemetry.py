@@ -6,15 +6,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.trace import StatusCode
 
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.options import StageOptions
-from ingest_assets.runner import Manifest, ManifestRow, Telemetry, read_manifest, run_stage
+from ingest_assets.core.items import WorkItem
+from ingest_assets.runner import Manifest, ManifestRow, RunSpec, Telemetry, read_manifest, run_stage
+from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.ear import BrokenTracer, DeafTracer, Ear, assert_they_agree
 from ingest_tests.runner.fakes import FastClock, Recording, known_to_fail, plan_from, plan_of, satisfied
 from ingest_tests.runner.test_accounting import item_of, options, plans
@@ -34,7 +34,6 @@ ITEM_FIELDS = {
 }
 
 
-@settings(max_examples=80, deadline=None)
 @given(plans, options, st.integers(1, 4))
 def test_outcome_manifest_spans_and_metrics_agree(kinds, stage_options, workers):
     """Whatever is retried, skipped, known to fail or cancelled."""
@@ -42,13 +41,15 @@ def test_outcome_manifest_spans_and_metrics_agree(kinds, stage_options, workers)
     with tempfile.TemporaryDirectory() as folder:
         manifest = Manifest(Path(folder) / "manifest.jsonl")
         outcome = run_stage(
-            plan_from(item_of(number, kind) for number, kind in enumerate(kinds)),
-            by_name,
-            stage_options,
-            backend=ThreadBackend(workers),
-            manifest=manifest,
-            telemetry=ear.telemetry(),
-            rng=random.Random(1),
+            RunSpec(
+                plan_from(item_of(number, kind) for number, kind in enumerate(kinds)),
+                by_name,
+                stage_options,
+                backend=ThreadBackend(workers),
+                manifest=manifest,
+                telemetry=ear.telemetry(),
+                rng=random.Random(1),
+            )
         )
         rows = list(read_manifest(manifest.path))
 
@@ -68,13 +69,15 @@ def test_an_interrupted_stage_is_told_to_its_end(tmp_path, error):
     stage_options = StageOptions(retries=2, retry_backoff_s=60, max_queue=2)
     with pytest.raises(error):
         run_stage(
-            plan_from(items()),
-            by_name,
-            stage_options,
-            hooks,
-            backend=ThreadBackend(1),
-            manifest=manifest,
-            telemetry=ear.telemetry(),
+            RunSpec(
+                plan_from(items()),
+                by_name,
+                stage_options,
+                hooks,
+                backend=ThreadBackend(1),
+                manifest=manifest,
+                telemetry=ear.telemetry(),
+            )
         )
 
     (outcome,) = hooks.outcomes
@@ -98,13 +101,15 @@ def test_a_press_between_the_account_and_the_hooks_loses_no_span(tmp_path):
     ear, hooks, manifest = Ear(), Recording(), Pressing(tmp_path / "manifest.jsonl")
     with pytest.raises(KeyboardInterrupt):
         run_stage(
-            plan_from([satisfied("s"), *plan_of("ok", "ok", "ok").items]),
-            by_name,
-            StageOptions(max_queue=1, grace_s=0),
-            hooks,
-            backend=ThreadBackend(1),
-            manifest=manifest,
-            telemetry=ear.telemetry(),
+            RunSpec(
+                plan_from([satisfied("s"), *plan_of("ok", "ok", "ok").items]),
+                by_name,
+                StageOptions(max_queue=1, grace_s=0),
+                hooks,
+                backend=ThreadBackend(1),
+                manifest=manifest,
+                telemetry=ear.telemetry(),
+            )
         )
 
     assert "after_item ok-1 done" not in hooks.calls
@@ -115,12 +120,14 @@ def test_a_spent_budget_cancels_items_in_every_account(tmp_path):
     """What was never started has no execution time."""
     ear, manifest = Ear(), Manifest(tmp_path / "manifest.jsonl")
     outcome = run_stage(
-        plan_of("ok", "fail", "ok", "ok"),
-        by_name,
-        StageOptions(error_budget=0),
-        backend=ThreadBackend(1),
-        manifest=manifest,
-        telemetry=ear.telemetry(),
+        RunSpec(
+            plan_of("ok", "fail", "ok", "ok"),
+            by_name,
+            StageOptions(error_budget=0),
+            backend=ThreadBackend(1),
+            manifest=manifest,
+            telemetry=ear.telemetry(),
+        )
     )
 
     assert outcome.cancelled == 2
@@ -137,13 +144,15 @@ def test_an_item_s_span_has_the_promised_fields_and_times(tmp_path):
         [WorkItem("sleep-0", "f", meta={"seconds": 0.02}), WorkItem("fail-1", "f"), satisfied("s")]
     )
     run_stage(
-        plan,
-        by_name,
-        StageOptions(),
-        backend=ThreadBackend(1),
-        manifest=manifest,
-        telemetry=ear.telemetry(),
-        run_id="run-7",
+        RunSpec(
+            plan,
+            by_name,
+            StageOptions(),
+            backend=ThreadBackend(1),
+            manifest=manifest,
+            telemetry=ear.telemetry(),
+            run_id="run-7",
+        )
     )
 
     rows = {row.item_id: row for row in read_manifest(manifest.path)}
@@ -166,12 +175,14 @@ def test_a_retried_item_is_one_span_from_its_first_attempt_to_its_last():
     ear, clock = Ear(), FastClock()
     stage_options = StageOptions(retries=1, retry_backoff_s=3600, diagnostics_interval_s=1e6)
     run_stage(
-        plan_of("mended", "missing"),
-        by_name,
-        stage_options,
-        backend=ThreadBackend(1),
-        telemetry=ear.telemetry(),
-        clock=clock,
+        RunSpec(
+            plan_of("mended", "missing"),
+            by_name,
+            stage_options,
+            backend=ThreadBackend(1),
+            telemetry=ear.telemetry(),
+            clock=clock,
+        )
     )
 
     spans = {span.attributes["item_id"]: span for span in ear.items()}
@@ -193,7 +204,7 @@ def test_a_skipped_item_says_why():
     """Current, or known to fail."""
     ear = Ear()
     plan = plan_from([satisfied("a"), known_to_fail("b")])
-    run_stage(plan, by_name, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry())
+    run_stage(RunSpec(plan, by_name, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry()))
 
     assert [(span.attributes["item_id"], span.attributes["verdict"]) for span in ear.items()] == [
         ("a", "skip"),
@@ -209,7 +220,11 @@ def test_active_workers_are_counted_while_they_work():
         seen.append(ear.metrics()["ingest.active_workers"][0].value)
         return by_name(item, context)
 
-    run_stage(plan_of("ok", "ok"), looks, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry())
+    run_stage(
+        RunSpec(
+            plan_of("ok", "ok"), looks, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry()
+        )
+    )
 
     assert seen == [1, 1]
     assert ear.stage().attributes["active_workers_peak"] == 1
@@ -220,7 +235,7 @@ def test_any_name_can_be_sent():
     ear = Ear()
     plan = plan_from([WorkItem("ok-\udcff", "f"), WorkItem("fail-\udcff", "f"), satisfied("\udcff")])
     stage_options = StageOptions(error_budget=0)
-    run_stage(plan, by_name, stage_options, backend=ThreadBackend(1), telemetry=ear.telemetry())
+    run_stage(RunSpec(plan, by_name, stage_options, backend=ThreadBackend(1), telemetry=ear.telemetry()))
 
     assert b"fail-\\udcff" in encode_spans(ear.memory.get_finished_spans()).SerializeToString()
 
@@ -232,7 +247,9 @@ def test_no_item_has_a_span_when_nothing_records():
         [satisfied("a"), WorkItem("ok-1", "f"), WorkItem("missing-2", "f"), WorkItem("ok-3", "f")]
     )
     stage_options = StageOptions(error_budget=0)
-    run_stage(plan, by_name, stage_options, backend=ThreadBackend(1), telemetry=Telemetry(tracer=tracer))
+    run_stage(
+        RunSpec(plan, by_name, stage_options, backend=ThreadBackend(1), telemetry=Telemetry(tracer=tracer))
+    )
 
     assert tracer.asked == 1
 
@@ -241,11 +258,13 @@ def test_a_dry_run_is_not_told():
     """It touches nothing."""
     ear = Ear()
     run_stage(
-        plan_of("ok"),
-        by_name,
-        StageOptions(dry_run=True),
-        backend=ThreadBackend(1),
-        telemetry=ear.telemetry(),
+        RunSpec(
+            plan_of("ok"),
+            by_name,
+            StageOptions(dry_run=True),
+            backend=ThreadBackend(1),
+            telemetry=ear.telemetry(),
+        )
     )
 
     assert ear.memory.get_finished_spans() == ()
@@ -256,11 +275,13 @@ def test_a_dry_run_is_not_told():
 def test_broken_telemetry_is_a_warning(works):
     """Never a failed item."""
     outcome = run_stage(
-        plan_from([satisfied("a"), WorkItem("ok-0", "f"), WorkItem("missing-1", "f")]),
-        by_name,
-        StageOptions(retries=1, retry_backoff_s=0),
-        backend=ThreadBackend(1),
-        telemetry=Telemetry(tracer=BrokenTracer(works)),
+        RunSpec(
+            plan_from([satisfied("a"), WorkItem("ok-0", "f"), WorkItem("missing-1", "f")]),
+            by_name,
+            StageOptions(retries=1, retry_backoff_s=0),
+            backend=ThreadBackend(1),
+            telemetry=Telemetry(tracer=BrokenTracer(works)),
+        )
     )
 
     assert (outcome.succeeded, outcome.failed, outcome.skipped) == (1, 1, 1)
@@ -276,7 +297,13 @@ def test_telemetry_is_flushed_when_all_is_said():
         raise RuntimeError("no route to the collector")
 
     outcome = run_stage(
-        plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry(flush=flush)
+        RunSpec(
+            plan_of("ok"),
+            by_name,
+            StageOptions(),
+            backend=ThreadBackend(1),
+            telemetry=ear.telemetry(flush=flush),
+        )
     )
 
     assert ended == [1]

@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest_assets.model.errors import ContractBroken, DocumentMissing
-from ingest_assets.model.items import ItemContext, Result, WorkItem
+from ingest_assets.core.errors import ContractBroken, DocumentMissing
+from ingest_assets.core.items import ItemContext, Result, WorkItem
 
 _HELD: list[bytes] = []
 

@@ -9,14 +9,13 @@ import pyarrow as pa
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument
 
-from ingest_assets.model.items import ItemContext, Record, WorkItem
-from ingest_assets.model.schemas import DOCTAGS, TableSpec
-from ingest_assets.parsing.parsed import document_json
-from ingest_assets.stages.stage import Candidate, Stage, work_items
-from ingest_assets.storage.footer import Footer
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.tables import Table
+from ingest_assets.core.items import ItemContext, Record, WorkItem
+from ingest_assets.core.layout import Layout
+from ingest_assets.core.schemas import DOCTAGS, TableSpec
+from ingest_assets.parsing.reader import document_json
+from ingest_assets.stages.base import Candidate, Stage, work_items
+from ingest_assets.storage.parquet import Footer, write_parquet
+from ingest_assets.storage.table import Table
 
 BATCH = "2024-05-01-0001"
 CONTEXT = ItemContext()

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument
 
-from ingest_assets.model.admission import MARKS, AdmissionOptions, NearDuplicateOptions
-from ingest_assets.model.errors import ContractBroken
-from ingest_assets.model.schemas import DOCUMENTS
-from ingest_assets.stages.admission import BASIS, AdmissionStage, claim_columns, verdict
-from ingest_assets.stages.stage import Candidate
-from ingest_assets.storage.tables import Table
+from ingest_assets.core.errors import ContractBroken
+from ingest_assets.core.schemas import DOCUMENTS
+from ingest_assets.settings.admission import CHECKS, AdmissionOptions, NearDuplicateOptions
+from ingest_assets.stages.admission.stage import BASIS, AdmissionStage, claim_columns, verdict
+from ingest_assets.stages.base import Candidate
+from ingest_assets.storage.table import Table
 from ingest_tests.rows import blank_rows
 from ingest_tests.stages.conftest import CONTEXT, bridge, item_of, write_table
 
@@ -66,7 +66,7 @@ def test_the_first_rejection_is_final_and_keeps_its_figure(
         figure,
         limit,
     ]
-    assert found["stage_trace"] == list(MARKS[: MARKS.index(mark) + 1])  # type: ignore[arg-type]
+    assert found["stage_trace"] == list(CHECKS[: CHECKS.index(mark) + 1])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("reasons", "tier"), [([], "TIER0"), (["large"], "TIER1")])
@@ -74,7 +74,7 @@ def test_who_is_admitted_came_past_every_mark(reasons: list[str], tier: str) -> 
     """With a tier, and nothing that says rejection."""
     found = verdict(CLEAN | {"tier_reasons": reasons}, ALONE, threshold=0.9)
 
-    assert (found["admitted"], found["tier"], found["stage_trace"]) == (True, tier, list(MARKS))
+    assert (found["admitted"], found["tier"], found["stage_trace"]) == (True, tier, list(CHECKS))
     assert all(found[f"reject_{name}"] is None for name in ("mark", "reason", "figure", "limit"))
 
 

@@ -7,19 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.errors import ItemError
-from ingest_assets.model.identity import hash_file
-from ingest_assets.model.items import Record, WorkItem
-from ingest_assets.model.options import ParsingOptions
+from ingest_assets.core.errors import ItemError
+from ingest_assets.core.identity import hash_file
+from ingest_assets.core.items import Record, WorkItem
+from ingest_assets.core.layout import Layout
 from ingest_assets.samples import samples_folder
-from ingest_assets.stages.adoption import StoredRows
-from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.settings.parsing import ParsingOptions
+from ingest_assets.stages.base import ADOPTS, Candidate, StoredRows, work_items
+from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage, KnownFile
-from ingest_assets.stages.stage import ADOPTS, Candidate, work_items
-from ingest_assets.storage.footer import Footer, read_footer
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parquet import write_parquet
+from ingest_assets.storage.parquet import Footer, read_footer, write_parquet
 from ingest_tests.stages.conftest import BATCH, CONTEXT, item_of, write_table
 
 STAGE = DoctagsStage()
@@ -34,7 +32,7 @@ def candidate_of(path: Path, doc_id: str) -> Candidate:
     (seen,) = DocumentsStage().candidates([known])
     rows = DocumentsStage().rows(item_of(DocumentsStage(), seen, path.parent), CONTEXT)
     (candidate,) = STAGE.candidates(
-        write_table(path.with_suffix(".row"), DocumentsStage.spec, {doc_id: rows})
+        write_table(path.with_suffix(".row"), DocumentsStage.table, {doc_id: rows})
     )
     return candidate
 

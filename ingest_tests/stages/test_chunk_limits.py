@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, TableData
 
-from ingest_assets.embedders.recipe import read_recipe
-from ingest_assets.embedders.tokenizer_files import load_tokenizer
-from ingest_assets.model.chunking import ChunkOptions, Tables
-from ingest_assets.model.embedding import PACKAGED_MODEL
-from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.storage.tables import Table
+from ingest_assets.embedders.model_files import load_tokenizer
+from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.settings.chunks import ChunkOptions, Tables
+from ingest_assets.settings.embeddings import PACKAGED_MODEL
+from ingest_assets.stages.chunks.stage import ChunksStage
+from ingest_assets.storage.table import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
 
 SMALL = ChunksStage(ChunkOptions(max_tokens=48))

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from docling_core.types.doc import DoclingDocument
 
-from ingest_assets.model.chunking import ChunkOptions
-from ingest_assets.model.errors import ContractBroken
-from ingest_assets.model.identity import chunk_id
-from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.storage.tables import Table
+from ingest_assets.core.errors import ContractBroken
+from ingest_assets.core.identity import chunk_id
+from ingest_assets.settings.chunks import ChunkOptions
+from ingest_assets.stages.chunks.stage import ChunksStage
+from ingest_assets.storage.table import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
 
 SMALL = ChunksStage(ChunkOptions(max_tokens=48))

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ingest_assets.core.errors import ContractBroken, ItemError
+from ingest_assets.core.items import ItemContext
+from ingest_assets.core.schemas import CHUNKS
+from ingest_assets.embedders.cache import CACHE_FILE, VectorCache
 from ingest_assets.embedders.errors import TextTooLong
-from ingest_assets.embedders.registry import close_dense, dense_kind
-from ingest_assets.embedders.vector_cache import CACHE_FILE, VectorCache
-from ingest_assets.model.embedding import CacheOptions, DenseOptions
-from ingest_assets.model.errors import ContractBroken, ItemError
-from ingest_assets.model.items import ItemContext
-from ingest_assets.model.schemas import CHUNKS
+from ingest_assets.embedders.providers import close_dense, dense_kind
+from ingest_assets.settings.embeddings import CacheOptions, DenseOptions
 from ingest_assets.stages.dense import DenseStage, cache_space
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.table import Table
 from ingest_tests.embedders.tiny_models import make_model
 from ingest_tests.packages import offer_providers
 from ingest_tests.rows import blank_rows
@@ -25,9 +25,9 @@ from ingest_tests.stages.conftest import item_of, write_table
 
 MODULE = """
 import numpy as np
-from ingest_assets.embedders.counting import count
+from ingest_assets.embedders.batching import count
 from ingest_assets.embedders.errors import TextTooLong
-from ingest_assets.model.embedding import DenseFacts
+from ingest_assets.settings.embeddings import DenseFacts
 
 ASKED = []
 

@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingest_assets.embedders.endpoint_errors import (
+from ingest_assets.core.errors import ContractBroken, ItemError
+from ingest_assets.core.items import ItemContext
+from ingest_assets.core.schemas import CHUNKS
+from ingest_assets.embedders.errors import (
     EndpointBusy,
     EndpointDenied,
     TextRefused,
     TextUnanswered,
     VectorUnusable,
 )
-from ingest_assets.embedders.registry import close_dense
-from ingest_assets.model.embedding import CacheOptions
-from ingest_assets.model.errors import ContractBroken, ItemError
-from ingest_assets.model.items import ItemContext
-from ingest_assets.model.schemas import CHUNKS
+from ingest_assets.embedders.providers import close_dense
+from ingest_assets.settings.embeddings import CacheOptions
 from ingest_assets.stages.dense import DenseStage
 from ingest_tests.embedders.vector_server import (
     VectorScript,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.errors import DocumentChanged
-from ingest_assets.model.items import WorkItem
+from ingest_assets.core.errors import DocumentChanged
+from ingest_assets.core.items import WorkItem
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage, KnownFile
 from ingest_tests.stages.conftest import BATCH, CONTEXT, item_of, write_table
@@ -25,7 +25,7 @@ def planned(path: Path, content: bytes = MARKDOWN) -> WorkItem:
     known = KnownFile("docs:bridge.md", BATCH, 1, "docs", str(path), digest, len(content))
     (seen,) = DocumentsStage().candidates([known])
     rows = DocumentsStage().rows(item_of(DocumentsStage(), seen, path.parent), CONTEXT)
-    table = write_table(path.parent / "documents.parquet", DocumentsStage.spec, {known.doc_id: rows})
+    table = write_table(path.parent / "documents.parquet", DocumentsStage.table, {known.doc_id: rows})
     (candidate,) = STAGE.candidates(table)
     return item_of(STAGE, candidate, path.parent)
 

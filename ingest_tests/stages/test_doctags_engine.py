@@ -6,18 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.errors import StageError
-from ingest_assets.model.options import ParsingOptions
-from ingest_assets.model.vlm import VlmOptions
-from ingest_assets.parsing.engines import choose_engine
-from ingest_assets.parsing.engines.artifacts import LAYOUT
-from ingest_assets.parsing.engines.errors import EngineUnavailable
+from ingest_assets.core.errors import StageError
+from ingest_assets.core.layout import Layout
+from ingest_assets.parsing.engines import LAYOUT, EngineUnavailable, choose_engine
+from ingest_assets.settings.parsing import ParsingOptions, VlmOptions
+from ingest_assets.stages.base import config_hash, work_items
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage, KnownFile
-from ingest_assets.stages.expected import acquired
-from ingest_assets.stages.stage import config_hash, work_items
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.table import Table
 from ingest_tests.parsing.docling_models import write_hollow_models
 from ingest_tests.parsing.documents import pdf
 from ingest_tests.stages.conftest import BATCH, CONTEXT, item_of, write_table
@@ -34,7 +30,7 @@ def documents(tmp_path: Path) -> Table:
     rows = {
         known.doc_id: DocumentsStage().rows(_item(known, tmp_path), CONTEXT) for known in _known(tmp_path)
     }
-    return write_table(tmp_path / "documents.parquet", DocumentsStage.spec, rows)
+    return write_table(tmp_path / "documents.parquet", DocumentsStage.table, rows)
 
 
 def _known(folder: Path) -> list[KnownFile]:
@@ -138,16 +134,6 @@ def test_how_patiently_a_vision_model_is_asked_makes_nothing_stale(
     before, after = (_stage(pdf="vlm", vlm=SERVER.model_copy(update=update)) for update in ({}, change))
 
     assert _stale(before, after, documents) == set()
-
-
-def test_a_forecast_expects_the_fingerprints_that_the_plan_will_have(documents: Table, tmp_path: Path):
-    """`ingest plan` speaks of documents that no stage has seen yet."""
-    stage = _stage(pdf="native")
-    layout = Layout(tmp_path)
-    expected = [acquired(_item(known, tmp_path)) for known in _known(tmp_path)]
-    marks = {item.item_id: item.fingerprint for item in work_items(stage, expected, layout, BATCH, None, {})}
-
-    assert marks == _marks(stage, documents)
 
 
 def test_the_footer_names_the_engine_and_its_models(tmp_path: Path):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.errors import DocumentChanged, DocumentMissing, DocumentUnreadable
-from ingest_assets.model.items import WorkItem
+from ingest_assets.core.errors import DocumentChanged, DocumentMissing, DocumentUnreadable
+from ingest_assets.core.items import WorkItem
 from ingest_assets.stages.documents import DocumentsStage, KnownFile
 from ingest_tests.stages.conftest import BATCH, CONTEXT, item_of
 
@@ -31,7 +31,7 @@ def test_a_file_becomes_a_row_that_says_where_and_what_it_is(tmp_path: Path) -> 
 
     rows = DocumentsStage().rows(item_for(known(path), tmp_path), CONTEXT)
 
-    assert rows.schema == DocumentsStage.spec.schema
+    assert rows.schema == DocumentsStage.table.schema
     assert rows.to_pylist() == [
         {
             "doc_id": "docs:ä b.md",

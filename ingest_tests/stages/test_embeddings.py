@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest_assets.embedders.terms import Analysis
-from ingest_assets.model.chunking import ChunkOptions
-from ingest_assets.model.embedding import LexicalOptions
-from ingest_assets.model.errors import ConfigError, ContractBroken
-from ingest_assets.model.schemas import CHUNKS
-from ingest_assets.stages.chunked import read_chunks
-from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.core.errors import ConfigError, ContractBroken
+from ingest_assets.core.schemas import CHUNKS
+from ingest_assets.search.terms import Analysis
+from ingest_assets.settings.chunks import ChunkOptions
+from ingest_assets.settings.embeddings import LexicalOptions
+from ingest_assets.stages.base import Candidate
+from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_assets.stages.dense import DenseStage
+from ingest_assets.stages.inputs import read_chunks
 from ingest_assets.stages.lexical import LexicalStage
-from ingest_assets.stages.stage import Candidate
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.table import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of, write_table
 
 CHUNKING = ChunksStage(ChunkOptions(max_tokens=48))
@@ -87,20 +87,6 @@ def test_every_chunk_has_its_terms(chunks: dict[str, pa.Table], tmp_path: Path) 
         assert dict(zip(row["terms"], row["counts"], strict=True)) == counts
         assert (row["length"], row["language"]) == (counts.total(), "en")
         assert "bridg" in row["terms"]
-
-
-def test_rows_are_the_same_wherever_blocks_of_chunks_end(
-    chunks: dict[str, pa.Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neighbours are counted together, and a document may stand in two blocks."""
-    stage = LexicalStage()
-    whole = embed(stage, write_table(tmp_path / "whole.parquet", CHUNKS, chunks), tmp_path)
-    monkeypatch.setattr("ingest_assets.stages.lexical.ROWS_AT_ONCE", 2)
-
-    cut = embed(stage, write_table(tmp_path / "cut.parquet", CHUNKS, chunks), tmp_path)
-
-    assert min(rows.num_rows for rows in whole.values()) > 2
-    assert all(cut[doc_id].equals(rows) for doc_id, rows in whole.items())
 
 
 def test_a_table_that_was_replaced_is_counted_anew(chunks: dict[str, pa.Table], tmp_path: Path) -> None:

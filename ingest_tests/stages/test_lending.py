@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.errors import ItemError
-from ingest_assets.model.identity import hash_file
-from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.core.errors import ItemError
+from ingest_assets.core.identity import hash_file
+from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.samples import samples_folder
-from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.stages.base import Lending
+from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
-from ingest_assets.stages.lending import Lending
-from ingest_assets.storage.tables import Table
+from ingest_assets.storage.table import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
 
 

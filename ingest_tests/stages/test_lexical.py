@@ -1,4 +1,4 @@
-"""Term counts of a batch in many languages: each document in its own, none the slower for the others."""
+"""Term counts of a batch in many languages."""
 
 from collections import Counter
 from pathlib import Path
@@ -7,13 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest_assets.embedders.lexical import TermCounts, count_terms
-from ingest_assets.embedders.terms import Analysis
-from ingest_assets.model.items import WorkItem
-from ingest_assets.model.schemas import CHUNKS
-from ingest_assets.stages import lexical
-from ingest_assets.stages.lexical import LANGUAGES_AT_ONCE, LexicalStage
-from ingest_assets.storage.parquet import RowReader
+from ingest_assets.core.items import WorkItem
+from ingest_assets.core.schemas import CHUNKS
+from ingest_assets.search.terms import Analysis
+from ingest_assets.stages.lexical import LexicalStage
 from ingest_tests.stages.conftest import CONTEXT
 
 LANGUAGES = ["en", "de", "fr", "es", "it", "nl", "sv", "da", "und", "ru"]
@@ -45,13 +42,8 @@ def item(chunks: Path, document: int) -> WorkItem:
     return WorkItem(f"doc {document}", "f", input_paths=(str(chunks),), meta=meta)
 
 
-@pytest.mark.parametrize("rows_at_once", [512, 3])
-def test_every_document_is_counted_in_its_own_language(
-    chunks: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
-) -> None:
-    """Whichever languages its neighbours are in, and wherever blocks end."""
-    monkeypatch.setattr(lexical, "ROWS_AT_ONCE", rows_at_once)
-
+def test_every_document_is_counted_in_its_own_language(chunks: Path) -> None:
+    """Whichever languages its neighbours are in."""
     for document in range(DOCUMENTS):
         rows = LexicalStage().rows(item(chunks, document), CONTEXT)
 
@@ -59,27 +51,3 @@ def test_every_document_is_counted_in_its_own_language(
         counts = Counter(Analysis(1, True, True, language).terms(f"{TEXT} {document * CHUNKS_EACH}"))
         assert rows["terms"][0].as_py() == sorted(counts)
         assert rows["language"].to_pylist() == [language] * CHUNKS_EACH
-
-
-def test_many_languages_side_by_side_are_read_once_and_counted_a_few_times(
-    chunks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else every document would count the whole block for its own few rows."""
-    read, counted = [], []
-
-    def noted_reader(path: Path, columns: list[str]) -> RowReader:
-        read.append(path)
-        return RowReader(path, columns)
-
-    def noted_count(texts: pa.Array, analysis: Analysis) -> TermCounts:
-        counted.append(len(texts))
-        return count_terms(texts, analysis)
-
-    monkeypatch.setattr(lexical, "RowReader", noted_reader)
-    monkeypatch.setattr(lexical, "count_terms", noted_count)
-
-    for document in range(DOCUMENTS):
-        LexicalStage().rows(item(chunks, document), CONTEXT)
-
-    assert len(read) == 1
-    assert sum(counted) < (LANGUAGES_AT_ONCE + 1) * ROWS

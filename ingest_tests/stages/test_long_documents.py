@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.errors import DocumentChanged
-from ingest_assets.model.items import ItemContext, WorkItem
+from ingest_assets.core.errors import DocumentChanged
+from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.parsing.media import PDF
-from ingest_assets.parsing.ranges import SHORTEST
-from ingest_assets.stages.doctags import DoctagsStage
-from ingest_assets.stages.long_documents import PageCounter, RangeReader, long_suspects, range_items
-from ingest_assets.stages.page_store import PageStore
-from ingest_assets.stages.stage import ADOPTS
+from ingest_assets.parsing.page_ranges import SHORTEST
+from ingest_assets.stages.base import ADOPTS
+from ingest_assets.stages.doctags import (
+    DoctagsStage,
+    PageCounter,
+    PageStore,
+    RangeReader,
+    long_suspects,
+    range_items,
+)
 from ingest_tests.parsing.embedded.papers import WIDTH, Sheet, paper
 
 MIB = 1024 * 1024

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from ingest_assets.model.chunking import ChunkOptions
-from ingest_assets.model.embedding import DenseOptions, LexicalOptions
-from ingest_assets.model.errors import StageError
-from ingest_assets.model.items import Record
-from ingest_assets.model.options import ParsingOptions
+from ingest_assets.core.errors import StageError
+from ingest_assets.core.items import Record
+from ingest_assets.core.layout import Layout
 from ingest_assets.parsing.errors import CorruptDocument
-from ingest_assets.stages.chunks import ChunksStage
+from ingest_assets.settings.chunks import ChunkOptions
+from ingest_assets.settings.embeddings import DenseOptions, LexicalOptions
+from ingest_assets.settings.parsing import ParsingOptions
+from ingest_assets.stages.base import Candidate, Stage, config_hash, work_items
+from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_assets.stages.dense import DenseStage
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_assets.stages.documents import DocumentsStage
 from ingest_assets.stages.lexical import LexicalStage
-from ingest_assets.stages.stage import Candidate, Stage, config_hash, work_items
-from ingest_assets.storage.footer import Failure, Footer
-from ingest_assets.storage.layout import Layout
+from ingest_assets.storage.parquet import Failure, Footer
 from ingest_tests.stages.conftest import BATCH, item_of
 
 HOME = Path("/home")

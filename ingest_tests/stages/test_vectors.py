@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingest_assets.model.errors import ContractBroken
-from ingest_assets.stages.vectors import require_vectors
+from ingest_assets.core.errors import ContractBroken
+from ingest_assets.stages.inputs import require_vectors
 
 
 @pytest.mark.parametrize(

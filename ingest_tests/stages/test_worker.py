@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from ingest_assets.model.errors import ContractBroken
-from ingest_assets.model.items import ItemContext, Record, WorkItem
-from ingest_assets.model.schemas import LEXICAL, TableSpec
-from ingest_assets.stages.stage import deciding
-from ingest_assets.stages.worker import OtherRecipe, StageWorker
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
+from ingest_assets.core.errors import ContractBroken
+from ingest_assets.core.items import ItemContext, Record, WorkItem
+from ingest_assets.core.layout import Layout
+from ingest_assets.core.schemas import LEXICAL, TableSpec
+from ingest_assets.stages.base import OtherRecipe, StageWorker, deciding
+from ingest_assets.storage.table import Parts
 from ingest_tests.stages.conftest import BATCH, CONTEXT
 
 

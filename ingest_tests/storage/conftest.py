@@ -7,18 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.storage import row_groups
-from ingest_assets.storage.layout import Layout
+from ingest_assets.core.layout import Layout
 
 Child = Callable[..., subprocess.Popen[str]]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _groups_are_worth_a_thread() -> Iterator[None]:
-    """However small they are here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_groups, "LEAST_BYTES", 0)
-        yield
 
 
 @pytest.fixture

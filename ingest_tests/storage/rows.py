@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
-from ingest_assets.model.errors import ItemError, StageError
-from ingest_assets.model.schemas import TableSpec
-from ingest_assets.storage.footer import Failure
-from ingest_assets.storage.tables import Commit
+from ingest_assets.core.errors import ItemError, StageError
+from ingest_assets.core.schemas import TableSpec
+from ingest_assets.storage.parquet import Failure
+from ingest_assets.storage.table import Commit
 
 DIM = 4
 BATCH = "2024-05-01-0001"

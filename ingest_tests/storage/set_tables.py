@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.sets import Family, SetMark, set_of
-from ingest_assets.storage.tables import commit
+from ingest_assets.core.layout import Layout
+from ingest_assets.storage.model_sets import Family, SetMark, set_of
+from ingest_assets.storage.table import Parts, commit
 from ingest_tests.storage.rows import SPEC, commit_of, mark, rows_of
 
 ASSET = SPEC.asset

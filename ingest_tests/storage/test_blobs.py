@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ingest_assets.core.layout import Layout
 from ingest_assets.storage.blobs import ContentStore
-from ingest_assets.storage.layout import Layout
 
 NOTE = {"if_range": '"one"'}
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from ingest_assets.model.errors import IngestError
-from ingest_assets.model.items import Record
-from ingest_assets.storage.footer import read_footer
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import Committed, commit
+from ingest_assets.core.errors import IngestError
+from ingest_assets.core.items import Record
+from ingest_assets.core.layout import Layout
+from ingest_assets.storage.parquet import read_footer
+from ingest_assets.storage.table import Committed, Parts, commit
 from ingest_tests.storage.conftest import Child
 from ingest_tests.storage.rows import BATCH, SPEC, commit_of, failure, mark, rows_of
 
@@ -19,8 +18,8 @@ KILLED_IN_COMMIT = """
 import sys, time
 from pathlib import Path
 import pyarrow as pa
-from ingest_assets.storage import parquet, tables
-from ingest_assets.storage.layout import Layout
+from ingest_assets.storage import table as tables
+from ingest_assets.core.layout import Layout
 from ingest_tests.storage.rows import commit_of, mark
 
 def stuck(rows):

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest_assets.model.errors import TableDamaged
-from ingest_assets.storage.damage import naming_damage, put_aside
-from ingest_assets.storage.layout import Layout
+from ingest_assets.core.errors import TableDamaged
+from ingest_assets.core.layout import Layout
 from ingest_assets.storage.locks import FileLock
+from ingest_assets.storage.parquet import naming_damage, put_aside
 
 BATCH = "2026-01-01-0001"
 

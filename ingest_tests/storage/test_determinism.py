@@ -7,9 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.tables import Table, commit
+from ingest_assets.core.layout import Layout
+from ingest_assets.storage.table import Parts, Table, commit
 from ingest_tests.storage.rows import BATCH, SPEC, commit_of, failure, mark, rows_of
 
 NAMES = ("docs:a", "docs:b", "docs:ü", "docs:d", "docs:e")
@@ -44,7 +43,7 @@ def apply(layout: Layout, state: State, *, again: bool) -> Path:
     return path
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(histories)
 def test_any_history_ends_in_the_bytes_of_a_fresh_commit(
     homes: Path, history: list[tuple[State, dict[str, tuple[int, int]], bool]]

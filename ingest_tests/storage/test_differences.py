@@ -7,12 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest_assets.model.errors import ItemError, StageError
-from ingest_assets.model.items import Record
-from ingest_assets.storage.differences import Difference, first_difference, table_hashes
-from ingest_assets.storage.footer import Failure, Footer
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parquet import write_parquet
+from ingest_assets.app.validate import Difference, first_difference, table_hashes
+from ingest_assets.core.errors import ItemError, StageError
+from ingest_assets.core.items import Record
+from ingest_assets.core.layout import Layout
+from ingest_assets.storage.parquet import Failure, Footer, write_parquet
 from ingest_tests.storage.rows import BATCH, SPEC, rows_of
 
 ASSET = SPEC.asset

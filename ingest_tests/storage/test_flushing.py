@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.storage import flushing
-from ingest_assets.storage.atomic import replacing
-from ingest_assets.storage.flushing import MOST_WAITING, flush_soon, wait_for_flushes
+from ingest_assets.storage import atomic as flushing
+from ingest_assets.storage.atomic import MOST_WAITING, flush_soon, replacing, wait_for_flushes
 from ingest_tests.storage.conftest import Child
 
 FORKING = """
 import os, sys
 from pathlib import Path
-from ingest_assets.storage.flushing import flush_soon, wait_for_flushes
+from ingest_assets.storage.atomic import flush_soon, wait_for_flushes
 path = Path(sys.argv[1])
 path.write_text("before")
 flush_soon(path)

@@ -6,13 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.errors import ItemError, StageError
-from ingest_assets.model.items import Record
-from ingest_assets.storage.footer import Failure, Footer, read_footer
-from ingest_assets.storage.parquet import write_parquet
+from ingest_assets.core.errors import ItemError, StageError
+from ingest_assets.core.items import Record
+from ingest_assets.storage.parquet import Failure, Footer, read_footer, write_parquet
 from ingest_tests.storage.rows import SPEC, failure, rows_of
 
 text = st.text(max_size=12)
@@ -42,7 +41,6 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("footer")
 
 
-@settings(max_examples=80, deadline=None)
 @given(footers())
 def test_a_footer_is_read_as_it_was_written(scratch: Path, footer: Footer) -> None:
     """Failures, every script, and the order of items included."""

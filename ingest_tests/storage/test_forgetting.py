@@ -10,11 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest_assets.model.errors import TableDamaged
-from ingest_assets.storage.footer import read_footer
-from ingest_assets.storage.forgetting import forget_failures
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
+from ingest_assets.core.errors import TableDamaged
+from ingest_assets.core.layout import Layout
+from ingest_assets.storage.parquet import read_footer
+from ingest_assets.storage.table import Parts, forget_failures
 from ingest_tests.storage.conftest import Child
 from ingest_tests.storage.rows import BATCH, SPEC, mark, rows_of
 from ingest_tests.storage.test_determinism import NAMES, State, apply, states
@@ -22,8 +21,8 @@ from ingest_tests.storage.test_determinism import NAMES, State, apply, states
 KILLED_WHILE_FORGETTING = """
 import sys, time
 from pathlib import Path
-from ingest_assets.storage import forgetting
-from ingest_assets.storage.layout import Layout
+from ingest_assets.storage import table as forgetting
+from ingest_assets.core.layout import Layout
 from ingest_tests.storage.rows import BATCH, SPEC
 
 def stuck(rows):
@@ -45,7 +44,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("homes")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(states, st.sets(st.sampled_from(NAMES)))
 def test_only_the_named_failures_go_and_every_other_byte_stays(
     homes: Path, state: State, named: set[str]

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.storage.layout import Layout
+from ingest_assets.core.layout import Layout
 
 LAYOUT = Layout(Path("/home"))
 

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.errors import TableDamaged
-from ingest_assets.model.items import Record
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.merging import OldRows, merged_rows, row_offsets
+from ingest_assets.core.errors import TableDamaged
+from ingest_assets.core.items import Record
+from ingest_assets.core.layout import Layout
 from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.parts import Parts
+from ingest_assets.storage.table import OldRows, Parts, merged_rows, row_offsets
 from ingest_tests.storage.rows import SPEC, rows_of
 
 NAMES = [f"d{number}" for number in range(9)]
@@ -31,7 +30,6 @@ def written(path: Path, lengths: dict[str, int]) -> dict[str, Record]:
     return {item: Record("f", rows) for item, rows in lengths.items()}
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(NAMES), st.integers(1, 2 * SPEC.rows_per_group), min_size=1),
     st.lists(st.sampled_from(NAMES), unique=True),

@@ -1,19 +1,35 @@
 """Equal rows and equal footers give equal files, and rows are found again wherever groups end."""
 
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.schemas import CHUNKS, DOCTAGS, DOCUMENTS, LEXICAL, TableSpec, dense_spec
+from ingest_assets.core.schemas import (
+    ADMISSION,
+    CHUNKS,
+    DOCTAGS,
+    DOCUMENTS,
+    LEXICAL,
+    LEXICAL_STATS,
+    SPARSE,
+    TableSpec,
+    dense_spec,
+)
 from ingest_assets.storage.parquet import RowReader, write_parquet
+from ingest_tests.storage.any_rows import any_rows
 from ingest_tests.storage.rows import SPEC, rows_of
 
+SPECS = [DOCUMENTS, DOCTAGS, ADMISSION, CHUNKS, dense_spec(6), SPARSE, LEXICAL, LEXICAL_STATS, SPEC]
 cuts = st.lists(st.integers(0, 5), max_size=8)
 
 
@@ -29,7 +45,6 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("parquet")
 
 
-@settings(max_examples=40, deadline=None)
 @given(cuts)
 def test_bytes_do_not_depend_on_how_the_rows_came(scratch: Path, sizes: list[int]) -> None:
     """Ten parts of one row and one part of ten rows are the same table."""
@@ -72,7 +87,6 @@ def test_a_table_without_rows_is_a_file_with_a_schema(tmp_path: Path) -> None:
     assert pq.read_metadata(path).metadata[b"ingest.note"] == b"none"
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_run_of_rows_is_read_across_group_boundaries(scratch: Path, data: st.DataObject) -> None:
     """In any order, any length, the whole row or some columns of it."""
@@ -106,6 +120,41 @@ def test_no_rows_are_read_in_the_same_columns(tmp_path: Path, columns: list[str]
     assert (read.num_rows, read.column_names) == (0, columns or SPEC.schema.names)
 
 
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.asset)
+def test_arrow_polars_and_duckdb_read_the_same_rows(tmp_path: Path, spec: TableSpec) -> None:
+    """Each goes by the footer in its own way."""
+    path = tmp_path / "table.parquet"
+    table = any_rows(spec.schema, 50, 1)
+
+    write_parquet(path, replace(spec, rows_per_group=7), [table], {})
+
+    name = spec.schema.names[0]
+    values = table[name].to_pylist()
+    assert pq.read_metadata(path).num_row_groups == 8
+    assert str(pq.read_table(path).to_pylist()) == str(table.to_pylist())
+    assert pl.read_parquet(path).equals(pl.DataFrame(table), null_equal=True)
+    assert [row[0] for row in duckdb.sql(f"SELECT {name} FROM '{path}'").fetchall()] == values
+    same_as_seventh = pl.scan_parquet(path).filter(pl.col(name) == values[7]).select(name).collect()
+    assert same_as_seventh.height == values.count(values[7])
+
+
+@pytest.mark.parametrize("error", [ValueError(), OSError("disk"), KeyboardInterrupt()], ids=type)
+def test_an_error_among_the_rows_leaves_the_old_table(tmp_path: Path, error: BaseException) -> None:
+    """Also when the user interrupts the write."""
+    path = tmp_path / "table.parquet"
+    before = write(path, [rows_of("a", 1, 40)])
+
+    def broken() -> Iterator[pa.Table]:
+        yield rows_of("a", 2, 40)
+        raise error
+
+    with pytest.raises(type(error)):
+        write_parquet(path, SPEC, broken(), {})
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_vectors_are_fixed_size_lists_in_byte_stream_split(tmp_path: Path) -> None:
     """Readers map them to a matrix, and they compress."""
     spec = dense_spec(8)
@@ -135,9 +184,7 @@ def test_vectors_are_fixed_size_lists_in_byte_stream_split(tmp_path: Path) -> No
     assert np.array_equal(np.stack(pq.read_table(path)["vector"].to_pylist()), vectors)
 
 
-@pytest.mark.parametrize(
-    "spec", [DOCUMENTS, DOCTAGS, CHUNKS, LEXICAL, dense_spec(4), SPEC], ids=lambda spec: spec.asset
-)
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.asset)
 def test_a_specs_column_choices_name_columns_it_has(tmp_path: Path, spec: TableSpec) -> None:
     """Parquet takes an unknown column name in silence, and the encoding is lost."""
     path = tmp_path / "empty.parquet"

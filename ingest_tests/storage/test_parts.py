@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from ingest_assets.model.items import Record
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
+from ingest_assets.core.items import Record
+from ingest_assets.core.layout import Layout
+from ingest_assets.storage.table import Parts
 from ingest_tests.storage.rows import BATCH, SPEC, rows_of
 
 

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ingest_assets.model.schemas import CHUNKS, dense_spec
-from ingest_assets.storage.footer import read_footer
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.parts import Parts
-from ingest_assets.storage.pruning import prune
-from ingest_assets.storage.tables import Commit, Table, commit
+from ingest_assets.core.layout import Layout
+from ingest_assets.core.schemas import CHUNKS, dense_spec
+from ingest_assets.storage.model_sets import prune
+from ingest_assets.storage.parquet import read_footer
+from ingest_assets.storage.table import Commit, Parts, Table, commit
 from ingest_tests.defs.conftest import chunk_rows, vector_rows
 from ingest_tests.storage.rows import BATCH, failure
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.storage.exchange import exchange
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.sets import UNKNOWN, Family, SetMark
-from ingest_assets.storage.tables import commit
+from ingest_assets.core.layout import Layout
+from ingest_assets.storage.model_sets import UNKNOWN, Family, SetMark, exchange
+from ingest_assets.storage.table import commit
 from ingest_tests.storage.conftest import Child
 from ingest_tests.storage.rows import commit_of, failure, mark
 from ingest_tests.storage.set_tables import ASSET, BATCHES, fill, seen, write
@@ -19,8 +18,8 @@ from ingest_tests.storage.set_tables import ASSET, BATCHES, fill, seen, write
 DIES_AT_EVERY_STEP = """
 import itertools, os, shutil, signal, sys
 from pathlib import Path
-from ingest_assets.storage import sets
-from ingest_assets.storage.layout import Layout
+from ingest_assets.storage import model_sets as sets
+from ingest_assets.core.layout import Layout
 
 template, there, asset = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest_assets.storage import sets
-from ingest_assets.storage.layout import Layout
-from ingest_assets.storage.sets import Family, SetMark
+from ingest_assets.core.layout import Layout
+from ingest_assets.storage import model_sets as sets
+from ingest_assets.storage.model_sets import Family, SetMark
 from ingest_tests.storage.set_tables import ASSET, BATCHES, fill, seen
 
 SETS = ("one", "two", "three")
@@ -100,7 +100,7 @@ events = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(events, min_size=3, max_size=16))
 def test_whatever_happens_the_family_is_one_whole_set(
     homes: Path, history: list[tuple[str, str, str, int]]

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.model.items import Record
-from ingest_assets.storage.footer import Footer
-from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.tables import Table
+from ingest_assets.core.items import Record
+from ingest_assets.storage.parquet import Footer, write_parquet
+from ingest_assets.storage.table import Table
 from ingest_tests.storage.rows import SPEC, failure, rows_of
 
 

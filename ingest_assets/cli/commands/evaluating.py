@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from ingest_assets.cli.commands import flags
-from ingest_assets.cli.commands.groups import group
-from ingest_assets.cli.commands.loading import libraries
-from ingest_assets.model.options import EngineName
+from ingest_assets.cli.commands.flags import group, libraries
+from ingest_assets.settings.parsing import EngineName
 
 app = group("Quality reports: what comes out, measured against what should.")
 

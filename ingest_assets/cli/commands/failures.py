@@ -6,9 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from ingest_assets.cli.commands import flags
-from ingest_assets.cli.commands.groups import group, taking
-from ingest_assets.cli.commands.loading import libraries
-from ingest_assets.model.errors import Category
+from ingest_assets.cli.commands.flags import group, libraries, taking
+from ingest_assets.core.errors import Category
 
 app = group("What could not be done, over every stage: look at it, try it again, or let the next run do so.")
 

@@ -1,12 +1,17 @@
 """The flags that several commands share, each described once."""
 
+import contextlib
+import inspect
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from ingest_assets.model.steps import Step
+from ingest_assets.cli.interrupts import PRESSES
+from ingest_assets.cli.output import say
+from ingest_assets.core.items import Step
 
 
 def _enable_experimental(value: bool) -> bool:
@@ -75,3 +80,56 @@ ExperimentalFlag = Annotated[
 ]
 DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Say what would be done and touch nothing.")]
 DocArgument = Annotated[str, typer.Argument(metavar="DOC", help="A document id, or the end of one.")]
+
+
+# What groups of commands share: help when called alone, and flags that several of their commands take.
+
+
+def group(help_text: str) -> typer.Typer:
+    """A group that lists its commands when none is given."""
+    app = typer.Typer(help=help_text)
+
+    def help_alone(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            say(context.get_help())
+
+    app.callback(invoke_without_command=True)(help_alone)
+    return app
+
+
+def taking(shared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A function with the flags of `shared` before its own; what `shared` makes of them comes first."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        flags = list(inspect.signature(shared).parameters.values())
+        own = list(inspect.signature(function).parameters.values())[1:]
+
+        def called(**values: Any) -> Any:
+            of_shared = {flag.name: values.pop(flag.name) for flag in flags}
+            return function(shared(**of_shared), **values)
+
+        called.__signature__ = inspect.Signature([*flags, *own])  # type: ignore[attr-defined]
+        called.__name__, called.__doc__ = function.__name__, function.__doc__
+        return called
+
+    return decorate
+
+
+# From the flags of a command to what it does, which needs libraries that take seconds to load.
+
+
+@contextlib.contextmanager
+def libraries(home: Path | None = None) -> Iterator[None]:
+    """Around the imports of a command on a home; a slip in its settings is answered before them."""
+    _require_good_settings(home)
+    with PRESSES.ending_at_once():
+        yield
+
+
+def _require_good_settings(home: Path | None) -> None:
+    """Of a home that is there; one that is not is explained by who opens it."""
+    from ingest_assets.settings.read import home_folder, read_settings
+
+    folder = (home or home_folder()).expanduser()
+    if folder.is_dir():
+        read_settings(folder.resolve())

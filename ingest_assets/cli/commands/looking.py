@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ingest_assets.cli.commands import flags
-from ingest_assets.cli.commands.loading import libraries
+from ingest_assets.cli.commands.flags import libraries
 from ingest_assets.cli.interrupts import PRESSES
 
 DocumentsFlag = Annotated[bool, typer.Option("--documents", help="One line per document: its checkpoint.")]

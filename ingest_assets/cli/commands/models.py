@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from ingest_assets.cli.commands import flags
-from ingest_assets.cli.commands.groups import group
-from ingest_assets.cli.commands.loading import libraries
+from ingest_assets.cli.commands.flags import group, libraries
 
 app = group("The models that read documents and make vectors: which are here, and fetching them.")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ingest_assets.cli.commands import flags
-from ingest_assets.cli.commands.loading import libraries
+from ingest_assets.cli.commands.flags import libraries
 
 InputFlag = Annotated[
     Path | None,

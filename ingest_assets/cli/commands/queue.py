@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from ingest_assets.cli.commands import flags
-from ingest_assets.cli.commands.groups import group
-from ingest_assets.cli.commands.loading import libraries
-from ingest_assets.model.errors import Category
+from ingest_assets.cli.commands.flags import group, libraries
+from ingest_assets.core.errors import Category
 
 app = group("Documents from URLs and lists: put them in, see what became of them, run them.")
 
@@ -135,6 +134,6 @@ def run_command(
 
     Limits hold over all processes of a home, each with its own idea of them: give all of them the same."""
     with libraries(home):
-        from ingest_assets.cli.queue_runs import Limits, run_queue
+        from ingest_assets.cli.queueing import Limits, run_queue
     limits = Limits(workers, max_per_host, max_per_resolver)
     raise typer.Exit(run_queue(limits, home, waits=drain, as_json=as_json))

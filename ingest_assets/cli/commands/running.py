@@ -5,9 +5,9 @@ from collections.abc import Callable
 import typer
 
 from ingest_assets.cli.commands import flags
-from ingest_assets.cli.commands.loading import libraries
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.steps import STEPS, Step
+from ingest_assets.cli.commands.flags import libraries
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.items import STEPS, Step
 
 
 def run_command(last: Step, help_text: str) -> Callable[..., None]:
@@ -47,9 +47,9 @@ def run_command(last: Step, help_text: str) -> Callable[..., None]:
         }
         given = {name: value for name, value in config.items() if value is not None}
         with libraries(home):
+            from ingest_assets.app.graph import stages_between
             from ingest_assets.cli.ingest import ingest
             from ingest_assets.cli.planning import show_plan
-            from ingest_assets.defs.graph import stages_between
         if dry_run:
             show_plan(home, input, stages_between(first, until), given, as_json)
         else:
@@ -69,8 +69,8 @@ def plan(
     """Say what a run would do and how long it would take, and touch nothing."""
     _require_order(first, until)
     with libraries(home):
+        from ingest_assets.app.graph import stages_between
         from ingest_assets.cli.planning import show_plan
-        from ingest_assets.defs.graph import stages_between
     show_plan(home, input, stages_between(first, until), {}, as_json)
 
 

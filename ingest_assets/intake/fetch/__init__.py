@@ -1,11 +1,13 @@
-"""Documents from the web: one polite, bounded, resumable attempt at a URL, into a content-addressed store."""
+"""Documents from the web: one polite, bounded, resumable attempt at a URL, into a content-addressed store.
+
+`fetch.py` makes the attempt, `addresses.py` and `network.py` say which addresses may be asked, `hosts.py` how
+often, `sniffing.py` what came instead of a document, `errors.py` why it did not work.
+"""
 
 from ingest_assets.intake.fetch.addresses import checked_url, host_of, shown
-from ingest_assets.intake.fetch.clock import Clock
 from ingest_assets.intake.fetch.errors import FetchError
-from ingest_assets.intake.fetch.fetcher import Fetched, Fetcher, NotModified
-from ingest_assets.intake.fetch.headers import Validators
-from ingest_assets.intake.fetch.network import Network
+from ingest_assets.intake.fetch.fetch import Fetched, Fetcher, NotModified, Validators
+from ingest_assets.intake.fetch.network import Clock, Network
 
 __all__ = [
     "Clock",

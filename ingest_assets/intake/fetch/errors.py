@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ingest_assets.model.errors import Category, ItemError
+from ingest_assets.core.errors import Category, ItemError
 
 
 class FetchError(ItemError):

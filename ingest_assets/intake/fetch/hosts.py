@@ -7,9 +7,9 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ingest_assets.intake.fetch.clock import Clock
 from ingest_assets.intake.fetch.errors import HostResting
-from ingest_assets.model.options import FetchOptions
+from ingest_assets.intake.fetch.network import Clock
+from ingest_assets.settings.intake import FetchOptions
 
 MAX_REMEMBERED = 10_000
 

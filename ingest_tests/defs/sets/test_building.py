@@ -7,15 +7,15 @@ import dagster as dg
 import polars as pl
 import pytest
 
+from ingest_assets.app.checks import tables_of_another_set
+from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.home import open_home
+from ingest_assets.app.model_switch import building
+from ingest_assets.app.repair import tidy
+from ingest_assets.app.status import status_object
 from ingest_assets.cli.planning import plan_object
-from ingest_assets.cli.status import status_object
-from ingest_assets.defs.checks.predicates import tables_of_another_set
-from ingest_assets.defs.home import open_home
-from ingest_assets.defs.housekeeping import tidy
-from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.defs.sets import building
-from ingest_assets.storage.footer import read_footer
-from ingest_assets.storage.sets import UNKNOWN, set_of
+from ingest_assets.storage.model_sets import UNKNOWN, set_of
+from ingest_assets.storage.parquet import read_footer
 from ingest_tests.defs.sets.world import UNTIL_CHUNKS, World
 
 
@@ -35,6 +35,7 @@ def test_readers_see_the_old_set_until_the_new_one_is_whole(world: World, tmp_pa
     assert building(world.home(4), "lexical") is None
 
 
+@pytest.mark.graph
 def test_documents_that_are_cut_anew_are_found_as_they_were_until_the_new_set_is_whole(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
@@ -55,6 +56,7 @@ def test_documents_that_are_cut_anew_are_found_as_they_were_until_the_new_set_is
     assert found == chunks
 
 
+@pytest.mark.graph
 def test_a_home_that_is_open_follows_a_cut_over_by_another(world: World):
     """Servers keep theirs open; where a set's tables are is asked anew each time."""
     home = world.home(4)
@@ -72,7 +74,7 @@ def test_a_plan_says_what_a_switch_means_and_changes_nothing(world: World):
     before = sorted(str(path) for path in world.root.rglob("*"))
 
     home = open_home(world.root / "home", only_looks=True)
-    found = plan_object(home, None, ["lexical"], StageRunConfig())
+    found = plan_object(home, None, ["lexical"], RunOptions())
 
     assert [(each["family"], each["documents_to_embed"]) for each in found["sets"]] == [("lexical", 3)]
     assert sorted(str(path) for path in world.root.rglob("*")) == before
@@ -94,6 +96,7 @@ def test_switching_back_computes_nothing(world: World):
     assert len(_beside(world)) == 1
 
 
+@pytest.mark.graph
 def test_switching_back_before_the_new_set_is_whole_leaves_the_old_one(world: World):
     """What was begun is removed at night, once nobody has touched it for a day."""
     old = world.served()
@@ -109,6 +112,7 @@ def test_switching_back_before_the_new_set_is_whole_leaves_the_old_one(world: Wo
     assert (tidy(home, tomorrow).sets, _beside(world)) == (1, [])
 
 
+@pytest.mark.graph
 def test_a_deleted_document_leaves_every_set(world: World):
     """Also the old one, which is otherwise left as it is, and the one that is kept."""
     first = world.batches[0]
@@ -125,6 +129,7 @@ def test_a_deleted_document_leaves_every_set(world: World):
     assert world.documents() == {"notes:swarm.md", "notes:varroa.html"}
 
 
+@pytest.mark.graph
 def test_tables_from_before_there_were_sets_serve_until_a_whole_set_is_there(world: World, tmp_path: Path):
     """Nobody has to do anything."""
     for path in _tables(world):
@@ -142,6 +147,7 @@ def test_tables_from_before_there_were_sets_serve_until_a_whole_set_is_there(wor
     assert _beside(world) == []
 
 
+@pytest.mark.graph
 def test_a_materialisation_says_which_set_it_is_of_and_whether_it_serves(world: World):
     """In the web UI."""
     first, second = world.batches
@@ -157,6 +163,7 @@ def test_a_materialisation_says_which_set_it_is_of_and_whether_it_serves(world: 
     assert Path(whole["dagster/uri"].removeprefix("file://")).is_file()
 
 
+@pytest.mark.graph
 def test_tables_of_two_models_in_one_family_are_named(world: World):
     """It takes a foreign hand, and is found."""
     first = world.batches[0]

@@ -6,18 +6,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ingest_assets.cli.plan_words import set_sentence
-from ingest_assets.cli.planning import plan_object
-from ingest_assets.cli.status import status_object
+from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.home import open_home
+from ingest_assets.app.model_switch import building, cut_over, take_empty_place
+from ingest_assets.app.status import status_object
+from ingest_assets.cli.planning import plan_object, set_sentence
+from ingest_assets.core.errors import ContractBroken
+from ingest_assets.defs.automation import INGEST_ALL
 from ingest_assets.defs.build import build_definitions
-from ingest_assets.defs.graph import GRAPH
-from ingest_assets.defs.home import open_home
 from ingest_assets.defs.instance import open_instance
-from ingest_assets.defs.jobs import INGEST_ALL
-from ingest_assets.defs.partitions import batches
-from ingest_assets.defs.run_config import StageRunConfig
-from ingest_assets.defs.sets import building, cut_over, take_empty_place
-from ingest_assets.model.errors import ContractBroken
+from ingest_assets.defs.keys import asset_key, batches
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.storage.locks import FileLock
 from ingest_tests.defs.sets.world import World
@@ -60,6 +58,7 @@ def empty(world: World, faults: Faults) -> World:
     return world
 
 
+@pytest.mark.graph
 def test_the_next_set_serves_at_once_although_a_document_failed(empty: World, faults: Faults):
     """One of ten thousand must not keep all others from being found where nothing was found before."""
     faults.names = ["varroa"]
@@ -70,6 +69,7 @@ def test_the_next_set_serves_at_once_although_a_document_failed(empty: World, fa
     assert empty.documents() == {"notes:swarm.md", "notes:feeding.md"}
 
 
+@pytest.mark.graph
 def test_the_next_set_serves_from_its_first_batch_on(empty: World, faults: Faults):
     """Also in a run of the servers, with no command around it: it writes straight to the serving place."""
     first, home, places = empty.batches[0], empty.home(4), []
@@ -77,7 +77,7 @@ def test_the_next_set_serves_from_its_first_batch_on(empty: World, faults: Fault
     job = build_definitions().resolve_job_def(INGEST_ALL)
     with open_instance(home.layout) as instance:
         instance.add_dynamic_partitions(batches.name or "", [first])
-        selection = [GRAPH["lexical"].asset_key]
+        selection = [asset_key("lexical")]
 
         job.execute_in_process(instance=instance, partition_key=first, asset_selection=selection)
 
@@ -97,6 +97,7 @@ def test_a_first_run_that_was_stopped_before_any_table_blocks_nobody(world: Worl
     assert list(world.served()) == [world.batches[0]]
 
 
+@pytest.mark.graph
 def test_a_set_that_has_waited_beside_an_empty_one_is_let_in(empty: World):
     """Of homes that are in this state already, and of those whose other run wrote until now."""
     home = empty.home(4)
@@ -116,6 +117,7 @@ def test_a_set_that_has_waited_beside_an_empty_one_is_let_in(empty: World):
     assert empty.documents()
 
 
+@pytest.mark.graph
 def test_of_two_that_want_an_empty_place_the_second_leaves_it_to_the_one_that_writes(
     empty: World, faults: Faults
 ):
@@ -140,12 +142,13 @@ def test_a_plan_says_that_nothing_is_served_meanwhile(empty: World):
     """And not that a set without a row serves on."""
     empty.home(4)
 
-    found = plan_object(open_home(empty.root / "home", only_looks=True), None, ["lexical"], StageRunConfig())
+    found = plan_object(open_home(empty.root / "home", only_looks=True), None, ["lexical"], RunOptions())
 
     assert "has no rows, and gives way at once" in set_sentence(found["sets"][0])
     assert found["sets"][0]["documents_to_embed"] == 3
 
 
+@pytest.mark.graph
 def test_a_set_with_a_row_is_not_given_up_for_half_of_another(empty: World, faults: Faults):
     """One document that can be found is something to lose."""
     faults.names = ["swarm", "feeding"]

@@ -4,14 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from ingest_assets.defs.sets import building, cut_over
+from ingest_assets.app.model_switch import building, cut_over
+from ingest_assets.core.errors import ContractBroken, ItemTimeout
 from ingest_assets.embedders.errors import TextTooLong
-from ingest_assets.model.errors import ContractBroken, ItemTimeout
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.storage.locks import FileLock
 from ingest_tests.defs.sets.world import World
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize(
     ("error", "is_held"),
     [(ItemTimeout, True), (ZeroDivisionError, True), (ContractBroken, True), (TextTooLong, False)],
@@ -48,6 +49,7 @@ def test_a_set_without_a_row_never_replaces_one_that_has_some(world: World, monk
     assert world.served() == old
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize(("failing", "takes_over"), [("varroa", True), ("", False), ("notes", False)])
 def test_the_settings_say_how_many_failed_documents_a_new_set_may_lack(
     world: World, monkeypatch: pytest.MonkeyPatch, failing: str, takes_over: bool
@@ -66,6 +68,7 @@ def test_the_settings_say_how_many_failed_documents_a_new_set_may_lack(
     assert len(world.documents()) == 3
 
 
+@pytest.mark.graph
 def test_a_document_that_was_not_tried_is_never_let_go(world: World, monkeypatch: pytest.MonkeyPatch):
     """Only what has failed counts as failed; a batch that is still to come is not lacking by one document."""
     old = world.served()
@@ -76,6 +79,7 @@ def test_a_document_that_was_not_tried_is_never_let_go(world: World, monkeypatch
     assert world.served() == old
 
 
+@pytest.mark.graph
 def test_nobody_cuts_over_while_another_run_writes(world: World):
     """The last one to finish does; a command that finds nothing to compute does too."""
     old, home = world.served(), world.home(4)

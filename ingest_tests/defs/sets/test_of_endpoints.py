@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.cli.runs import run_batches
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import Home, open_home
-from ingest_assets.defs.sets import building
-from ingest_assets.embedders.registry import close_dense
+from ingest_assets.app.graph import stages_between
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.model_switch import building
+from ingest_assets.embedders.providers import close_dense
 from ingest_tests.conftest import write_notes
 from ingest_tests.embedders.vector_server import DIM, right_answer, serving
 from ingest_tests.parsing.vision_server import Reply
+from ingest_tests.runs import run_batches
 
 SETTINGS = """
 [sources.notes]
@@ -80,6 +80,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dims: dict[str, int])
         close_dense()
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize(
     ("opens_anew", "code"),
     [(False, "E_ENDPOINT_VECTOR"), (True, "E_ENDPOINT_DIMENSION")],

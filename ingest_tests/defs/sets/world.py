@@ -7,9 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from ingest_assets.cli.runs import RunReport, run_batches
-from ingest_assets.defs.graph import stages_between
-from ingest_assets.defs.home import Home, open_home
+from ingest_assets.app.driver import RunReport
+from ingest_assets.app.graph import stages_between
+from ingest_assets.app.home import Home, open_home
+from ingest_tests.runs import run_batches
 
 UNTIL_CHUNKS = stages_between("documents", "chunks")
 SETTINGS = """

@@ -8,21 +8,20 @@ from typing import Any
 import pytest
 from opentelemetry.metrics import Meter
 
-from ingest_assets.intake.acquire import Acquirer, Acquisition, Desk
-from ingest_assets.intake.artifacts import Artifact, NewArtifact
-from ingest_assets.intake.catalogue import Catalogue
+from ingest_assets.core.layout import Layout
+from ingest_assets.intake.batches import give_homes
 from ingest_assets.intake.fetch import Fetcher, Network
-from ingest_assets.intake.getting import GetBytes
-from ingest_assets.intake.homes import give_homes
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.limits import Quotas
-from ingest_assets.intake.measures import Measures
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import BatchLimits, FetchOptions, QueueOptions
+from ingest_assets.intake.queue.acquire import Acquirer, Acquisition, Desk, GetBytes
+from ingest_assets.intake.queue.acquired import Catalogue
+from ingest_assets.intake.queue.artifacts import Artifact, NewArtifact
+from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.queue import Queue
+from ingest_assets.intake.queue.quotas import Quotas
 from ingest_assets.parsing.media import media_type
 from ingest_assets.runner.attempt import caught
+from ingest_assets.settings.intake import BatchLimits, FetchOptions, QueueOptions
 from ingest_assets.storage.blobs import ContentStore
-from ingest_assets.storage.layout import Layout
 from ingest_tests.intake.fetch.site import Site
 
 NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from ingest_assets.intake.artifacts import Artifact
 from ingest_assets.intake.fetch import Network
+from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_tests.intake.acquire.conftest import NOW, Intake
 from ingest_tests.intake.fetch.conftest import Switchboard
 from ingest_tests.intake.fetch.site import PDF, Site, Visit

@@ -7,18 +7,18 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.intake.artifacts import NewArtifact
-from ingest_assets.intake.changes import ScanLimits
-from ingest_assets.intake.folders import Exclusions
-from ingest_assets.intake.homes import give_homes
-from ingest_assets.intake.inbox import Filter
+from ingest_assets.core.layout import Layout
+from ingest_assets.intake.batches import give_homes
+from ingest_assets.intake.folders.changes import ScanLimits
+from ingest_assets.intake.folders.scan import ScanReport, scan_sources
+from ingest_assets.intake.folders.walk import Exclusions
 from ingest_assets.intake.ledger import Ledger, Source
-from ingest_assets.intake.scan import ScanReport, scan_sources
-from ingest_assets.model.options import BatchLimits
-from ingest_assets.storage.layout import Layout
+from ingest_assets.intake.queue.artifacts import NewArtifact
+from ingest_assets.intake.queue.queue import Filter
+from ingest_assets.settings.intake import BatchLimits
 from ingest_tests.intake.acquire.conftest import NOW, Intake
 from ingest_tests.intake.fetch.site import PDF, Site
 
@@ -184,7 +184,6 @@ actions = st.tuples(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(actions, max_size=14))
 def test_whatever_happens_every_text_is_a_document_once(history: list[tuple[str, str, str]]) -> None:
     """Files are documents always; queued copies are skipped, and name the one with the lowest number."""

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from ingest_assets.intake.artifacts import NewArtifact
+from ingest_assets.intake.queue.artifacts import NewArtifact
 from ingest_tests.intake.acquire.conftest import Intake
 from ingest_tests.intake.fetch.site import Site, Visit
 

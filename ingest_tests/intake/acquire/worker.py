@@ -4,8 +4,8 @@ import sys
 import time
 from pathlib import Path
 
+from ingest_assets.core.layout import Layout
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.storage.layout import Layout
 from ingest_tests.intake.acquire.conftest import Intake
 
 
@@ -13,7 +13,9 @@ def main() -> None:
     """Wait for the word, then acquire until nothing is left."""
     where, home, batch, max_per_host = sys.argv[1:]
     ledger = Ledger(where if "://" in where else Path(where))
-    intake = Intake(Layout(Path(home)), ledger, queue_options={"max_per_host": int(max_per_host)})
+    patient = {"idle_timeout_s": 50, "total_timeout_s": 50}  # pages may keep whoever asks for company
+    options = {"max_per_host": int(max_per_host)}
+    intake = Intake(Layout(Path(home)), ledger, fetch=patient, queue_options=options)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()

@@ -8,11 +8,11 @@ from typing import Any
 import httpcore
 import pytest
 
+from ingest_assets.core.layout import Layout
 from ingest_assets.intake.fetch import Clock, Fetched, Fetcher, FetchError, Network, NotModified
-from ingest_assets.model.options import FetchOptions
 from ingest_assets.parsing.media import media_type
+from ingest_assets.settings.intake import FetchOptions
 from ingest_assets.storage.blobs import ContentStore
-from ingest_assets.storage.layout import Layout
 from ingest_tests.intake.fetch.site import Site
 
 NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from ingest_assets.intake.fetch import Fetched, NotModified, Validators
 from ingest_assets.intake.fetch.errors import STATUS_ERRORS
-from ingest_assets.model.options import FetchOptions
+from ingest_assets.settings.intake import FetchOptions
 from ingest_tests.intake.fetch.conftest import Desk, tried
 from ingest_tests.intake.fetch.site import PDF, Site, Visit
 

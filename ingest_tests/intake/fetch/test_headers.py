@@ -3,11 +3,7 @@
 import httpx
 import pytest
 
-from ingest_assets.intake.fetch.headers import (
-    Validators,
-    declared_type,
-    suggested_name,
-)
+from ingest_assets.intake.fetch.fetch import Validators, declared_type, suggested_name
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from ingest_assets.intake.fetch.errors import HostResting
 from ingest_assets.intake.fetch.hosts import MAX_REMEMBERED, Hosts
-from ingest_assets.model.options import FetchOptions
+from ingest_assets.settings.intake import FetchOptions
 from ingest_tests.intake.fetch.conftest import NOW, Desk, Hands, tried
 from ingest_tests.intake.fetch.site import PDF, Site, Visit
 

@@ -21,10 +21,10 @@ FETCH_IN_A_SMALL_HOUSE = """
 import json, resource, sys
 from pathlib import Path
 from ingest_assets.intake.fetch import Fetcher, FetchError
-from ingest_assets.model.options import FetchOptions
+from ingest_assets.settings.intake import FetchOptions
 from ingest_assets.parsing.media import media_type
 from ingest_assets.storage.blobs import ContentStore
-from ingest_assets.storage.layout import Layout
+from ingest_assets.core.layout import Layout
 
 def peak_kib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -6,10 +6,10 @@ import time
 import httpx
 import pytest
 
+from ingest_assets.core.errors import ConfigError
 from ingest_assets.intake.fetch import Network, checked_url, shown
 from ingest_assets.intake.fetch.addresses import require_allowed
 from ingest_assets.intake.fetch.errors import AddressRefused, UrlRefused
-from ingest_assets.model.errors import ConfigError
 from ingest_tests.intake.fetch.conftest import Desk, Switchboard, tried
 from ingest_tests.intake.fetch.site import PDF, Site
 

@@ -19,10 +19,10 @@ FETCH = """
 import sys
 from pathlib import Path
 from ingest_assets.intake.fetch import Fetcher
-from ingest_assets.model.options import FetchOptions
+from ingest_assets.settings.intake import FetchOptions
 from ingest_assets.parsing.media import media_type
 from ingest_assets.storage.blobs import ContentStore
-from ingest_assets.storage.layout import Layout
+from ingest_assets.core.layout import Layout
 
 options = FetchOptions(allow_private=True, politeness_delay_s=0)
 store = ContentStore(Layout(Path(sys.argv[1])), checkpoint_bytes=1024 * 1024)

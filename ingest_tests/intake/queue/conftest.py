@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.intake.artifacts import Ending, Failure, NewArtifact
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.artifacts import Ending, Failure, NewArtifact
+from ingest_assets.intake.queue.queue import Queue
+from ingest_assets.settings.intake import QueueOptions
 
 NOW = 1_714_560_000.0
 DONE = Ending("done")

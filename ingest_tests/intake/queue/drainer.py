@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TextIO
 
-from ingest_assets.intake.artifacts import Ending, Lease
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.artifacts import Ending, Lease
+from ingest_assets.intake.queue.queue import Queue
+from ingest_assets.settings.intake import QueueOptions
 
 
 @dataclass(frozen=True)

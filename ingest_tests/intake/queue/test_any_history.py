@@ -18,11 +18,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from ingest_assets.intake.artifacts import Ending
-from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.artifacts import Ending
+from ingest_assets.intake.queue.queue import Filter, Queue
+from ingest_assets.settings.intake import QueueOptions
+from ingest_tests.conftest import examples_times
 from ingest_tests.intake.postgres import Postgres
 from ingest_tests.intake.queue.conftest import BUSY, GONE, NOW, artifact
 
@@ -185,6 +185,4 @@ def test_the_queue_follows_any_history_of_its_workers(
             return AnyHistory(server.fresh_url())
         return AnyHistory(Path(tempfile.mkdtemp(dir=tmp_path)) / "ledger.sqlite")
 
-    run_state_machine_as_test(
-        fresh, settings=settings(max_examples=25, stateful_step_count=40, deadline=None)
-    )
+    run_state_machine_as_test(fresh, settings=settings(examples_times(0.5), stateful_step_count=40))

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_assets.intake import schema
-from ingest_assets.intake.artifacts import NewArtifact
-from ingest_assets.intake.choosing import Room, choose
-from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.artifacts import NewArtifact
+from ingest_assets.intake.queue.lease_order import Room, choose
+from ingest_assets.intake.queue.queue import Filter, Queue
+from ingest_assets.settings.intake import QueueOptions
 from ingest_tests.intake.queue.conftest import DONE, NOW, MakeQueue, artifact, some
 
 

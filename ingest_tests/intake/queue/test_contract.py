@@ -4,9 +4,8 @@ import dataclasses
 
 import pytest
 
-from ingest_assets.intake.artifacts import Ending, Failure, Lease
-from ingest_assets.intake.inbox import Filter
-from ingest_assets.intake.queue import Queue
+from ingest_assets.intake.queue.artifacts import Ending, Failure, Lease
+from ingest_assets.intake.queue.queue import Filter, Queue
 from ingest_tests.intake.queue.conftest import BUSY, DONE, GONE, NOW, MakeQueue, artifact, some
 
 

@@ -1,9 +1,8 @@
 """Home batches of queued artifacts, beside those of scanned files."""
 
-from ingest_assets.intake.homes import give_homes
-from ingest_assets.intake.inbox import Filter
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import BatchLimits, QueueOptions
+from ingest_assets.intake.batches import give_homes
+from ingest_assets.intake.queue.queue import Filter, Queue
+from ingest_assets.settings.intake import BatchLimits, QueueOptions
 from ingest_tests.intake.conftest import Watched
 from ingest_tests.intake.queue.conftest import DONE, NOW, some
 

@@ -2,12 +2,11 @@
 
 import pytest
 
-from ingest_assets.intake.artifacts import Ending
-from ingest_assets.intake.homes import give_homes
-from ingest_assets.intake.inbox import Filter
+from ingest_assets.intake.batches import give_homes
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import BatchLimits
+from ingest_assets.intake.queue.artifacts import Ending
+from ingest_assets.intake.queue.queue import Filter, Queue
+from ingest_assets.settings.intake import BatchLimits
 from ingest_tests.intake.queue.conftest import BUSY, DONE, GONE, NOW, artifact, some
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from ingest_assets.intake.artifacts import NewArtifact
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.artifacts import NewArtifact
+from ingest_assets.settings.intake import QueueOptions
 
 
 def test_a_line_of_a_list_is_an_artifact() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Enqueued, Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.queue import Enqueued, Queue
+from ingest_assets.settings.intake import QueueOptions
 from ingest_tests.conftest import clean_environment
 from ingest_tests.intake.queue.conftest import artifact, some
 from ingest_tests.intake.queue.drainer import Job
@@ -23,10 +23,10 @@ LIMIT_S = 240.0
 ENQUEUER = """
 import sys, time
 from pathlib import Path
-from ingest_assets.intake.artifacts import NewArtifact
+from ingest_assets.intake.queue.artifacts import NewArtifact
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.queue import Queue
+from ingest_assets.settings.intake import QueueOptions
 where = sys.argv[1]
 ledger = Ledger(where if "://" in where else Path(where))
 order = range(3000) if sys.argv[2] == "up" else range(2999, -1, -1)
@@ -80,7 +80,7 @@ class Crew:
         return found
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.parametrize("kills", [0, 3])
 def test_every_artifact_is_acked_exactly_once(ledger_is_at: Path | str, tmp_path: Path, kills: int) -> None:
     """10,000 artifacts, 8 processes; three of them killed at random moments, or none."""

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.limits import Quotas, QuotaUse
-from ingest_assets.model.options import QuotaOptions
+from ingest_assets.intake.queue.quotas import Quotas, QuotaUse
+from ingest_assets.settings.intake import QuotaOptions
 from ingest_tests.intake.queue.conftest import NOW
 
 TAKER = """
 import sys
 from pathlib import Path
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.limits import Quotas
-from ingest_assets.model.options import QuotaOptions
+from ingest_assets.intake.queue.quotas import Quotas
+from ingest_assets.settings.intake import QuotaOptions
 where, now = sys.argv[1], float(sys.argv[2])
 ledger = Ledger(where if "://" in where else Path(where))
 quotas = Quotas(ledger.database, {"api": QuotaOptions(rate=50, per_seconds=1000)})

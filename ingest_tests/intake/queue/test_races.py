@@ -3,10 +3,9 @@
 import threading
 
 from ingest_assets.intake import schema
-from ingest_assets.intake.inbox import Filter
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue import Queue
-from ingest_assets.model.options import QueueOptions
+from ingest_assets.intake.queue.queue import Filter, Queue
+from ingest_assets.settings.intake import QueueOptions
 from ingest_tests.intake.postgres import Postgres
 from ingest_tests.intake.queue.conftest import BUSY, NOW, some
 

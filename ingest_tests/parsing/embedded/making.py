@@ -1,8 +1,8 @@
 """Lines, blocks and words for the tests: only what a test is about is said."""
 
-from ingest_assets.parsing.embedded.blocks import Block
-from ingest_assets.parsing.embedded.boxes import Box, around
-from ingest_assets.parsing.embedded.lines import Line, Style, Word
+from ingest_assets.parsing.pdf.blocks import Block
+from ingest_assets.parsing.pdf.boxes import Box, around
+from ingest_assets.parsing.pdf.lines import Line, Style, Word
 
 BOLD = Style(bold=1.0)
 ITALIC = Style(italic=1.0)

@@ -1,4 +1,4 @@
-from ingest_assets.parsing.embedded.boxes import Box, around
+from ingest_assets.parsing.pdf.boxes import Box, around
 
 _BOX = Box(10, 20, 110, 70)
 

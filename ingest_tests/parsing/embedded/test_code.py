@@ -1,4 +1,4 @@
-from ingest_assets.parsing.embedded.code import code_text, joined_code
+from ingest_assets.parsing.pdf.code import code_text, joined_code
 from ingest_tests.parsing.embedded.making import MONO, line
 
 

@@ -1,6 +1,6 @@
-from ingest_assets.parsing.embedded.contents import contents_grid, contents_of
-from ingest_assets.parsing.embedded.grids import Grid
-from ingest_assets.parsing.embedded.lines import Line
+from ingest_assets.parsing.pdf.contents import contents_grid, contents_of
+from ingest_assets.parsing.pdf.grids import Grid
+from ingest_assets.parsing.pdf.lines import Line
 from ingest_tests.parsing.embedded.making import line
 
 

@@ -1,4 +1,4 @@
-from ingest_assets.parsing.embedded.direction import in_reading_order, is_right_to_left
+from ingest_assets.parsing.pdf.direction import in_reading_order, is_right_to_left
 
 _ARABIC = "تحسين"
 _HEBREW = "שלום"

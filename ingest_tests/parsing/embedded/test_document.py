@@ -1,4 +1,4 @@
-from ingest_assets.parsing.embedded.document import heading_levels, labelled, orders
+from ingest_assets.parsing.pdf.document import heading_levels, labelled, orders
 from ingest_tests.parsing.embedded.making import BOLD, block, line, prose
 
 

@@ -1,7 +1,7 @@
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.content import PageContent
-from ingest_assets.parsing.embedded.drawn import drawn_tables
-from ingest_assets.parsing.embedded.lines import Word
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.content import PageContent
+from ingest_assets.parsing.pdf.drawn import drawn_tables
+from ingest_assets.parsing.pdf.lines import Word
 from ingest_tests.parsing.embedded.making import word
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ingest_assets.parsing.embedded.fonts import font_style
+from ingest_assets.parsing.pdf.fonts import font_style
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-from ingest_assets.parsing.embedded.blocks import Block
-from ingest_assets.parsing.embedded.footnotes import footnotes_of
+from ingest_assets.parsing.pdf.blocks import Block
+from ingest_assets.parsing.pdf.footnotes import footnotes_of
 from ingest_tests.parsing.embedded.making import block, line, prose
 
 

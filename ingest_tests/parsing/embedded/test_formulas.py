@@ -1,6 +1,6 @@
-from ingest_assets.parsing.embedded.boxes import around
-from ingest_assets.parsing.embedded.formulas import completed, gathered, is_equation_number, is_formula
-from ingest_assets.parsing.embedded.lines import Line, Style
+from ingest_assets.parsing.pdf.boxes import around
+from ingest_assets.parsing.pdf.formulas import completed, gathered, is_equation_number, is_formula
+from ingest_assets.parsing.pdf.lines import Line, Style
 from ingest_tests.parsing.embedded.making import line
 
 _MATH = Style(math=0.6)

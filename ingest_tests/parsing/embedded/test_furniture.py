@@ -1,7 +1,7 @@
 import pytest
 
-from ingest_assets.parsing.embedded.blocks import Block
-from ingest_assets.parsing.embedded.furniture import furniture_of, is_page_number
+from ingest_assets.parsing.pdf.blocks import Block
+from ingest_assets.parsing.pdf.furniture import furniture_of, is_page_number
 from ingest_tests.parsing.embedded.making import BOLD, block, line, prose
 
 _HEIGHT = 800.0

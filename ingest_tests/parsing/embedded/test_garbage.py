@@ -1,6 +1,6 @@
 import pytest
 
-from ingest_assets.parsing.embedded.garbage import is_garbled
+from ingest_assets.parsing.pdf.garbage import is_garbled
 
 _PROSE = "Colonies need about fifteen kilograms of stores to live through the winter. "
 

@@ -1,6 +1,6 @@
-from ingest_assets.parsing.embedded.boxes import Box, around
-from ingest_assets.parsing.embedded.grids import Grid, grid_of
-from ingest_assets.parsing.embedded.lines import Word
+from ingest_assets.parsing.pdf.boxes import Box, around
+from ingest_assets.parsing.pdf.grids import Grid, grid_of
+from ingest_assets.parsing.pdf.lines import Word
 
 
 def _word(left: float, top: float, width: float, text: str) -> Word:

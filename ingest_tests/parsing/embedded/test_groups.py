@@ -1,5 +1,5 @@
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.lines import Word
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.lines import Word
 from ingest_tests.parsing.embedded.making import word
 from ingest_tests.parsing.embedded.test_rivers import _table
 

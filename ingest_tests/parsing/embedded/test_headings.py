@@ -1,6 +1,6 @@
-from ingest_assets.parsing.embedded.blocks import Block
-from ingest_assets.parsing.embedded.headings import body_of, headings_of
-from ingest_assets.parsing.embedded.lines import Style
+from ingest_assets.parsing.pdf.blocks import Block
+from ingest_assets.parsing.pdf.headings import body_of, headings_of
+from ingest_assets.parsing.pdf.lines import Style
 from ingest_tests.parsing.embedded.making import BOLD, ITALIC, block, line, prose
 
 

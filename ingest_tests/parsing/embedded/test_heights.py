@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.heights import evened
-from ingest_assets.parsing.embedded.lines import Word
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.heights import evened
+from ingest_assets.parsing.pdf.lines import Word
 from ingest_tests.parsing.embedded.making import word
 
 _TIGHT = "/Tight-Regular"

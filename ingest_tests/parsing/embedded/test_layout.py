@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ingest_assets.parsing.embedded.layout import CLASSES, HEIGHT, STRIDES, WIDTH, PageLayout, decode
+from ingest_assets.parsing.pdf.layout import CLASSES, HEIGHT, STRIDES, WIDTH, PageLayout, decode
 
 
 def _grids() -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -1,4 +1,4 @@
-from ingest_assets.parsing.embedded.levels import Heading, levels_of
+from ingest_assets.parsing.pdf.levels import Heading, levels_of
 
 
 def test_dotted_numbers_say_how_deep_a_heading_lies() -> None:

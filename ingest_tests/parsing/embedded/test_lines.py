@@ -1,5 +1,5 @@
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.lines import Word, WordsByPlace, joined, styled_line
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.lines import Word, WordsByPlace, joined, styled_line
 from ingest_tests.parsing.embedded.making import line, word
 
 

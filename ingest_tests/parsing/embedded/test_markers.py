@@ -1,6 +1,6 @@
 import pytest
 
-from ingest_assets.parsing.embedded.markers import bullet_of, caption_of, enumeration_of, section_number_of
+from ingest_assets.parsing.pdf.markers import bullet_of, caption_of, enumeration_of, section_number_of
 
 
 @pytest.mark.parametrize("text", ["• Weigh", "- Weigh", "– Weigh", "▪ Weigh", "✓ Weigh", "* Weigh"])

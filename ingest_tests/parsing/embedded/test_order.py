@@ -1,5 +1,5 @@
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.order import Piece, reading_order
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.order import Piece, reading_order
 
 
 def _order(**pieces: tuple[float, float, float, float]) -> str:

@@ -1,5 +1,5 @@
-from ingest_assets.parsing.embedded.lines import Line
-from ingest_assets.parsing.embedded.paragraphs import paragraphs_of
+from ingest_assets.parsing.pdf.lines import Line
+from ingest_assets.parsing.pdf.paragraphs import paragraphs_of
 from ingest_tests.parsing.embedded.making import line
 
 

@@ -1,7 +1,7 @@
-from ingest_assets.parsing.embedded.boxes import Box, around
-from ingest_assets.parsing.embedded.grids import grid_of
-from ingest_assets.parsing.embedded.lines import Word
-from ingest_assets.parsing.embedded.rivers import is_figure, rivers
+from ingest_assets.parsing.pdf.boxes import Box, around
+from ingest_assets.parsing.pdf.grids import grid_of
+from ingest_assets.parsing.pdf.lines import Word
+from ingest_assets.parsing.pdf.rivers import is_figure, rivers
 from ingest_tests.parsing.embedded.making import word
 
 

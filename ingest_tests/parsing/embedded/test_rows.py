@@ -1,7 +1,7 @@
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.content import Region
-from ingest_assets.parsing.embedded.lines import WordsByPlace
-from ingest_assets.parsing.embedded.rows import is_marker, lines_of
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.content import Region
+from ingest_assets.parsing.pdf.lines import WordsByPlace
+from ingest_assets.parsing.pdf.rows import is_marker, lines_of
 from ingest_tests.parsing.embedded.making import word
 
 

@@ -1,5 +1,5 @@
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.rules import Rule, horizontal, vertical
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.rules import Rule, horizontal, vertical
 
 
 def test_pieces_of_a_line_are_put_together() -> None:

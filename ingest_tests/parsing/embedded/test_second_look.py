@@ -1,5 +1,5 @@
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.second_look import (
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.second_look import (
     fonts_of,
     has_nameless_fonts,
     is_nameless,

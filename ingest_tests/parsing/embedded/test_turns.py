@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.content import PageContent, Region
-from ingest_assets.parsing.embedded.turns import main_turn, turned_back, upright, upright_content
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.content import PageContent, Region
+from ingest_assets.parsing.pdf.turns import main_turn, turned_back, upright, upright_content
 from ingest_tests.parsing.embedded.making import word
 
 

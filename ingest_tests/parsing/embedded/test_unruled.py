@@ -1,8 +1,8 @@
-from ingest_assets.parsing.embedded.boxes import Box
-from ingest_assets.parsing.embedded.content import PageContent, Region
-from ingest_assets.parsing.embedded.lines import Word
-from ingest_assets.parsing.embedded.unruled import unruled_table
-from ingest_assets.parsing.embedded.zones import zones_of
+from ingest_assets.parsing.pdf.boxes import Box
+from ingest_assets.parsing.pdf.content import PageContent, Region
+from ingest_assets.parsing.pdf.lines import Word
+from ingest_assets.parsing.pdf.unruled import unruled_table
+from ingest_assets.parsing.pdf.zones import zones_of
 from ingest_tests.parsing.embedded.making import word
 
 _AREA = Box(80, 80, 520, 400)

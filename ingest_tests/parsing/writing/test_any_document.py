@@ -4,15 +4,14 @@ import pytest
 from docling_core.types.doc import DoclingDocument
 from hypothesis import HealthCheck, Phase, given, settings
 
-from ingest_assets.parsing.writing import doctags_of
-from ingest_assets.parsing.writing.flow import as_flow
+from ingest_assets.parsing.fast_docling import as_flow, doctags_of
 from ingest_tests.parsing.writing.oracle import TAGGED, UNTAGGED, as_docling_writes, relabelled
 from ingest_tests.parsing.writing.random_documents import documents
 
 # boxes that reach over the edge of their page are drawn on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:.*outside page bounds")
 
-any_of = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+any_of = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @any_of

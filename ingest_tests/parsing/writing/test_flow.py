@@ -20,8 +20,7 @@ from docling_core.types.doc import (
 from docling_core.types.doc.document import DescriptionAnnotation
 from docling_core.types.doc.items.picture.meta import PictureMeta
 
-from ingest_assets.parsing.writing import doctags_of
-from ingest_assets.parsing.writing.flow import as_flow
+from ingest_assets.parsing.fast_docling import as_flow, doctags_of
 from ingest_tests.parsing.writing.oracle import as_docling_writes
 from ingest_tests.parsing.writing.random_documents import PAGE_BREAK
 

@@ -16,8 +16,7 @@ from docling_core.types.doc import (
     TableData,
 )
 
-from ingest_assets.parsing.writing import doctags_of
-from ingest_assets.parsing.writing.flow import as_flow
+from ingest_assets.parsing.fast_docling import as_flow, doctags_of
 
 Walks = Counter[str]
 

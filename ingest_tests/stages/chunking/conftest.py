@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ingest_assets.embedders.tokenizer_files import load_tokenizer
-from ingest_assets.model.embedding import PACKAGED_MODEL
+from ingest_assets.embedders.model_files import load_tokenizer
+from ingest_assets.settings.embeddings import PACKAGED_MODEL
 
 TEXTS = [
     "The bridge was inspected in spring. Its cables, it's said, are in good order: see [1] and (2).",

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, TableData
 
-from ingest_assets.embedders.tokenizer_files import tokenizer_files
-from ingest_assets.model.chunking import ChunkOptions, settled
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.model.items import ItemContext
-from ingest_assets.stages.chunking.cutting import Cutter
-from ingest_assets.stages.chunks import ChunksStage
-from ingest_assets.storage.tables import Table
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.items import ItemContext
+from ingest_assets.embedders.model_files import tokenizer_files
+from ingest_assets.settings.chunks import ChunkOptions, settled
+from ingest_assets.stages.chunks.cut import Cutter
+from ingest_assets.stages.chunks.stage import ChunksStage
+from ingest_assets.storage.table import Table
 from ingest_tests.stages.chunking.conftest import tokenizer_of
 from ingest_tests.stages.conftest import admitting, doctags_table, item_of
 

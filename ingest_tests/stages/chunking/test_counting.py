@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.stages.chunking.counting import Asking, ByText, is_additive, open_counter
-from ingest_assets.stages.chunking.words import ByWord
+from ingest_assets.stages.chunks.token_count import Asking, ByText, ByWord, is_additive, open_counter
+from ingest_tests.conftest import examples_times
 from ingest_tests.stages.chunking.conftest import KINDS, TEXTS, folder_of, tokenizer_of
 
 ODD = [
@@ -37,7 +37,7 @@ def form_of(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("name", COUNTERS)
-@settings(max_examples=400, deadline=None)
+@examples_times(4)
 @given(text=ANY_TEXT)
 def test_a_text_has_as_many_tokens_as_its_words_together(name: str, text: str) -> None:
     """Special tokens, control characters, accents, CJK, zero width: all that a document may hold."""
@@ -45,7 +45,6 @@ def test_a_text_has_as_many_tokens_as_its_words_together(name: str, text: str) -
 
 
 @pytest.mark.parametrize("name", ["bpe", "unigram"])
-@settings(max_examples=60, deadline=None)
 @given(text=ANY_TEXT)
 def test_other_tokenizers_are_asked(name: str, text: str) -> None:
     """And the answer is remembered."""
@@ -133,6 +132,6 @@ def test_a_tokenizer_that_does_not_do_what_its_file_says_is_asked() -> None:
 
 def test_the_special_tokens_of_each_kind_are_known(kind: str) -> None:
     """Without loading the tokenizer."""
-    from ingest_assets.embedders.tokenizer_files import tokenizer_files
+    from ingest_assets.embedders.model_files import tokenizer_files
 
     assert tokenizer_files(folder_of(kind)).special_tokens == tokenizer_of(kind).num_special_tokens_to_add()

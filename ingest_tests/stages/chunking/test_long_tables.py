@@ -6,13 +6,20 @@ from typing import Any
 
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.chunking import ChunkOptions, settled
-from ingest_assets.stages.chunking.capping import capped, plain_words
-from ingest_assets.stages.chunking.counting import Asking, ByText, has_a_token_for_each_word, open_counter
-from ingest_assets.stages.chunking.cutting import Cutter
+from ingest_assets.settings.chunks import ChunkOptions, settled
+from ingest_assets.stages.chunks.cut import Cutter
+from ingest_assets.stages.chunks.token_count import (
+    Asking,
+    ByText,
+    capped,
+    has_a_token_for_each_word,
+    open_counter,
+    plain_words,
+)
+from ingest_tests.conftest import examples_times
 from ingest_tests.stages.chunking.conftest import KINDS, tokenizer_of
 from ingest_tests.stages.chunking.documents import table_of
 from ingest_tests.stages.chunking.test_counting import ANY_TEXT
@@ -47,7 +54,7 @@ def plain(rows: int) -> DoclingDocument:
     return document
 
 
-@settings(max_examples=12, deadline=None)
+@examples_times(0.5)
 @given(
     seed=st.integers(0, 10**9),
     rows=st.integers(0, 24),
@@ -67,7 +74,7 @@ def test_any_table_is_cut_as_docling_cuts_it(seed: int, rows: int, columns: int,
 @pytest.mark.parametrize("seed", range(2))
 def test_a_table_is_cut_as_docling_cuts_it_with_any_tokenizer(kind: str, seed: int, max_tokens: int) -> None:
     """Also where only the words are known to be too many."""
-    options, document = ChunkOptions(max_tokens=max_tokens), grid(seed, 20, 3)
+    options, document = ChunkOptions(max_tokens=max_tokens), grid(seed, 8, 3)
 
     assert _outcome(by_us, document, kind, options) == _outcome(by_docling, document, kind, options)
 
@@ -105,7 +112,6 @@ def test_four_times_the_rows_are_about_four_times_the_work(
 
 
 @pytest.mark.parametrize("name", ["packaged", *KINDS])
-@settings(max_examples=80, deadline=None)
 @given(texts=st.lists(ANY_TEXT, max_size=4), most_tokens=st.integers(1, 60))
 def test_a_capped_count_is_exact_up_to_its_limit(name: str, texts: list[str], most_tokens: int) -> None:
     """And above the limit wherever the tokenizer's own is."""
@@ -120,7 +126,7 @@ def test_a_capped_count_is_exact_up_to_its_limit(name: str, texts: list[str], mo
 
 
 @pytest.mark.parametrize("name", ["bpe", "unigram"])
-@settings(max_examples=150, deadline=None)
+@examples_times(2)
 @given(text=ANY_TEXT)
 def test_each_plain_word_has_a_token(name: str, text: str) -> None:
     """Whatever stands between such words."""

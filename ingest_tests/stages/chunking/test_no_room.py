@@ -12,8 +12,8 @@ from docling_core.types.doc import (
     TableData,
 )
 
-from ingest_assets.model.chunking import ChunkOptions, settled
-from ingest_assets.stages.chunking.cutting import Cutter
+from ingest_assets.settings.chunks import ChunkOptions, settled
+from ingest_assets.stages.chunks.cut import Cutter
 from ingest_tests.stages.chunking.conftest import tokenizer_of
 from ingest_tests.stages.chunking.documents import table_of
 from ingest_tests.stages.chunking.test_bad_input import text_only

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.chunking import PROFILES, ChunkOptions, settled
-from ingest_assets.model.errors import ConfigError
-from ingest_assets.stages.chunking.cutting import Cutter
-from ingest_assets.stages.chunking.pieces import Piece, is_table
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.settings.chunks import PROFILES, ChunkOptions, settled
+from ingest_assets.stages.chunks.cut import Cutter, Piece, is_table
 from ingest_tests.stages.chunking.conftest import tokenizer_of
 from ingest_tests.stages.chunking.documents import made, table_of
 
@@ -56,7 +55,6 @@ ANY_CUT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**9), options=ANY_CUT)
 def test_whatever_the_options_nothing_is_lost_moved_or_too_large(seed: int, options: dict[str, Any]) -> None:
     """Own texts follow each other as in Docling's chunks; what is repeated comes on top."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.chunking import ChunkOptions, settled
-from ingest_assets.stages.chunking.cutting import Cutter
-from ingest_assets.stages.chunking.pieces import Piece
+from ingest_assets.settings.chunks import ChunkOptions, settled
+from ingest_assets.stages.chunks.cut import Cutter, Piece
+from ingest_tests.conftest import examples_times
 from ingest_tests.stages.chunking.conftest import tokenizer_of
 from ingest_tests.stages.chunking.documents import table_of
 
@@ -81,7 +81,7 @@ def test_parts_of_a_long_row_have_no_header_that_takes_more_than_half_of_the_roo
 
 
 @pytest.mark.parametrize("tables", ["values", "rows"])
-@settings(max_examples=15, deadline=None)
+@examples_times(0.5)
 @given(
     grid=st.integers(2, 5).flatmap(
         lambda width: st.lists(

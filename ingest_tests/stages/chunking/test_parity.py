@@ -10,16 +10,17 @@ import pytest
 from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
 from docling_core.transforms.chunker.tokenizer.huggingface import HuggingFaceTokenizer
 from docling_core.types.doc import DoclingDocument
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ingest_assets
-from ingest_assets.model.chunking import ChunkOptions, settled
-from ingest_assets.model.items import ItemContext
-from ingest_assets.stages.chunking.cutting import Cutter
+from ingest_assets.core.items import ItemContext
+from ingest_assets.settings.chunks import ChunkOptions, settled
+from ingest_assets.stages.chunks.cut import Cutter
+from ingest_assets.stages.chunks.fast_document import document_from
 from ingest_assets.stages.doctags import DoctagsStage
-from ingest_assets.stages.quick_document import document_from
 from ingest_tests.bench.reading import document_item
+from ingest_tests.conftest import examples_times
 from ingest_tests.stages.chunking.conftest import tokenizer_of
 from ingest_tests.stages.chunking.documents import made
 
@@ -71,7 +72,7 @@ def _outcome(way: Any, *arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("merge_peers", [True, False])
-@settings(max_examples=15, deadline=None)
+@examples_times(0.5)
 @given(seed=st.integers(0, 10**9), max_tokens=st.sampled_from([16, 40, 120, 254]))
 def test_any_document_is_cut_as_docling_cuts_it(seed: int, max_tokens: int, merge_peers: bool) -> None:
     """Lists, inline groups, tables of all shapes, captions, notes, pictures, code, layers, formats, links."""
@@ -84,7 +85,7 @@ def test_any_document_is_cut_as_docling_cuts_it(seed: int, max_tokens: int, merg
 
 
 @pytest.mark.parametrize("tables", ["values", "rows"])
-@settings(max_examples=5, deadline=None)
+@examples_times(0.25)
 @given(seed=st.integers(0, 10**9), max_tokens=st.sampled_from([16, 40, 120, 254]))
 def test_how_tables_are_written_changes_nothing_else(seed: int, max_tokens: int, tables: Any) -> None:
     """But that each item is named once."""
@@ -130,7 +131,7 @@ def test_real_documents_are_cut_alike(samples: dict[str, str], max_tokens: int) 
     assert (len(samples) > 8, different) == (True, [])
 
 
-@settings(max_examples=15, deadline=None)
+@examples_times(0.5)
 @given(seed=st.integers(0, 10**9))
 def test_a_document_is_read_as_docling_reads_it(seed: int) -> None:
     """By its labels instead of by trial; and walked in the same order."""

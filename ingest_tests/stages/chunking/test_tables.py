@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument
 
-from ingest_assets.model.chunking import ChunkOptions, settled
-from ingest_assets.stages.chunking.cutting import Cutter
-from ingest_assets.stages.chunking.pieces import Piece, is_table
+from ingest_assets.settings.chunks import ChunkOptions, settled
+from ingest_assets.stages.chunks.cut import Cutter, Piece, is_table
 from ingest_tests.stages.chunking.conftest import tokenizer_of
 from ingest_tests.stages.chunking.documents import table_of
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from docling_core.types.doc import DoclingDocument
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest_tests.conftest import examples_times
 from ingest_tests.stages.chunking.documents import table_of
 from ingest_tests.stages.chunking.test_packing import CAPTION, LONG, captioned, cut, line, words
 
@@ -79,7 +80,7 @@ def test_a_name_longer_than_a_chunk_is_kept() -> None:
 
 
 @pytest.mark.parametrize("kind_of_tokenizer", ["packaged", "bpe", "unigram"])
-@settings(max_examples=12, deadline=None)
+@examples_times(0.5)
 @given(
     grid=st.integers(1, 12).flatmap(
         lambda width: st.lists(

@@ -1,1 +1,1 @@
-"""Tests of `ingest_assets.stages.judging`."""
+"""Tests of `ingest_assets.stages.admission`."""

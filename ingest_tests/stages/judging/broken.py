@@ -1,6 +1,6 @@
 """Texts that are no text any more, as real documents hold them."""
 
-from ingest_assets.stages.judging.reading import Reading
+from ingest_assets.stages.admission.reading import Reading
 from ingest_tests.stages.judging.pages import page, plain
 
 ENGLISH = (

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
-from ingest_assets.model.admission import AdmissionOptions
-from ingest_assets.stages.judging.facts import Facts
-from ingest_assets.stages.judging.reading import Block, Reading
+from ingest_assets.settings.admission import AdmissionOptions
+from ingest_assets.stages.admission.facts import Facts
+from ingest_assets.stages.admission.reading import Block, Reading
 
 DEFAULTS = AdmissionOptions()
 LIMITS = DEFAULTS.structure

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ingest_assets.stages.judging.details import details_of, modified_day
-from ingest_assets.stages.judging.reading import Block, Reading
+from ingest_assets.stages.admission.facts import details_of, modified_day
+from ingest_assets.stages.admission.reading import Block, Reading
 
 _READING = Reading(
     (Block("Minutes"), Block("Date: 2019-03-12"), Block("Present: Smith, Jones.")),

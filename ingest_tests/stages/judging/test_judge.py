@@ -7,12 +7,13 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.admission import AdmissionOptions, QualityOptions
-from ingest_assets.stages.judging.judge import judge, size_class
-from ingest_assets.stages.judging.reading import Block, Reading
+from ingest_assets.settings.admission import AdmissionOptions, QualityOptions
+from ingest_assets.stages.admission.judge import judge, size_class
+from ingest_assets.stages.admission.reading import Block, Reading
+from ingest_tests.conftest import examples_times
 from ingest_tests.stages.judging.broken import BROKEN, ENGLISH, RUSSIAN
 from ingest_tests.stages.judging.pages import DEFAULTS, examples, page, plain
 
@@ -22,7 +23,7 @@ _TEXT = st.text(st.characters(codec=None), max_size=200)
 _BLOCKS = st.lists(st.builds(Block, _TEXT, _LABELS, st.lists(_TEXT, max_size=2).map(tuple)), max_size=12)
 
 
-@settings(deadline=None, max_examples=200)
+@examples_times(2)
 @given(_BLOCKS, st.sampled_from(["text/html", "application/pdf", ""]), st.integers(0, 3), st.none() | _TEXT)
 def test_any_document_is_judged_and_always_the_same(
     blocks: list[Block], mime: str, pages: int, title: str | None
@@ -51,7 +52,7 @@ def test_other_processes_say_the_same():
     """Nothing hangs on the hash seed of a process."""
     code = (
         "import json, sys; from ingest_tests.stages.judging.pages import DEFAULTS, examples;"
-        "from ingest_assets.stages.judging.judge import judge;"
+        "from ingest_assets.stages.admission.judge import judge;"
         "print(json.dumps([str(judge(r, DEFAULTS)) for r in examples('useful', 'keep')]))"
     )
     told = [

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ingest_assets.model.admission import LANGUAGES
-from ingest_assets.stages.judging.language import Detected, detect_language, is_language
-from ingest_assets.stages.judging.reading import Block
+from ingest_assets.settings.admission import LANGUAGES
+from ingest_assets.stages.admission.language import Detected, detect_language, is_language
+from ingest_assets.stages.admission.reading import Block
 from ingest_tests.stages.judging.broken import (
     ARABIC,
     CHINESE,

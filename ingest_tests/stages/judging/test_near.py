@@ -6,11 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.model.admission import NearDuplicateOptions
-from ingest_assets.stages.judging.near import band_keys, rows_per_band, shingles, signature, similarity
+from ingest_assets.settings.admission import NearDuplicateOptions
+from ingest_assets.stages.admission.judge import band_keys, rows_per_band, shingles, signature, similarity
 from ingest_tests.stages.judging.broken import CHINESE, ENGLISH, THAI
 
 _OPTIONS = NearDuplicateOptions()
@@ -27,7 +27,6 @@ def _words(count: int, seed: int) -> list[str]:
     return [f"word{number}" for number in random.Random(seed).sample(range(100_000), count)]
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(60, 300), st.integers(0, 300), st.integers(0, 10_000))
 def test_the_estimate_is_close_to_the_true_share(common: int, own: int, seed: int):
     """Within four standard deviations of what so many permutations allow."""

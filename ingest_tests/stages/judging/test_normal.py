@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.stages.judging.normal import (
+from ingest_assets.stages.admission.reading import (
     different_words,
     meaningful_chars,
     normal_text,

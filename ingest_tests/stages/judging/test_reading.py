@@ -6,8 +6,8 @@ from typing import Any
 from docling_core.types.doc import DocItemLabel, DoclingDocument, GroupLabel, TableCell, TableData
 from docling_core.types.doc.common.content_layer import ContentLayer
 
-from ingest_assets.parsing.parsed import document_json, usable_texts
-from ingest_assets.stages.judging.reading import Block, Reading, blocks_of, read_rows
+from ingest_assets.parsing.reader import document_json, usable_texts
+from ingest_assets.stages.admission.reading import Block, Reading, blocks_of, read_rows
 
 
 def _document() -> DoclingDocument:

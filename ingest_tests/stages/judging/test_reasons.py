@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from ingest_assets.model.admission import AdmissionOptions, LanguageOptions, Reason
-from ingest_assets.stages.judging.judge import Judgement, judge
-from ingest_assets.stages.judging.reading import Reading
+from ingest_assets.settings.admission import AdmissionOptions, LanguageOptions, Reason
+from ingest_assets.stages.admission.judge import Judgement, judge
+from ingest_assets.stages.admission.reading import Reading
 from ingest_tests.stages.judging.broken import ARABIC, BROKEN, CHINESE, ENGLISH, NEARLY_BROKEN, RUSSIAN
 from ingest_tests.stages.judging.pages import DEFAULTS, EXAMPLES, examples, page, plain
 

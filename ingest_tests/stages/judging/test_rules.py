@@ -2,11 +2,13 @@
 
 import pytest
 
-from ingest_assets.model.admission import StructureOptions
-from ingest_assets.stages.judging import filler_rules, page_rules, text_rules
-from ingest_assets.stages.judging.facts import Facts
-from ingest_assets.stages.judging.reading import Reading
-from ingest_assets.stages.judging.structure import RULES, Rule
+from ingest_assets.settings.admission import StructureOptions
+from ingest_assets.stages.admission import rules as filler_rules
+from ingest_assets.stages.admission import rules as page_rules
+from ingest_assets.stages.admission import rules as text_rules
+from ingest_assets.stages.admission.facts import Facts
+from ingest_assets.stages.admission.reading import Reading
+from ingest_assets.stages.admission.rules import RULES, Rule
 from ingest_tests.stages.judging.broken import BROKEN, ENGLISH, NEARLY_BROKEN, as_glyphs
 from ingest_tests.stages.judging.pages import EXAMPLES, LIMITS, examples, facts, page, plain
 

@@ -1,0 +1,230 @@
+"""What must hold of the tables: checks of a batch, and the predicates behind them, which name the offenders.
+
+A check of one table alone stands with its stage (`Stage.checks`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from ingest_assets.app.graph import GRAPH
+from ingest_assets.app.home import Home
+from ingest_assets.core.errors import TableDamaged
+from ingest_assets.core.items import WorkItem, is_current
+from ingest_assets.stages.admission.stage import Verdicts
+from ingest_assets.stages.base import Finding, TableCheck
+from ingest_assets.storage.model_sets import UNKNOWN
+from ingest_assets.storage.table import Table, naming_damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A true sentence about a stage's table of one batch.
+
+    A blocking one that fails keeps the stages below from running; one that warns never fails a run.
+    """
+
+    name: str
+    description: str
+    look: Callable[[Home, str, str], Finding]  # home, stage, batch
+    blocking: bool = True
+    warns: bool = False
+    also_reads: tuple[str, ...] = ()
+
+
+def checks_of(stage: str) -> list[Check]:
+    """The checks of a stage's table: those of every table, those of its kind, and its own."""
+    node = GRAPH[stage]
+    return [
+        *OF_EVERY_TABLE,
+        *([every_chunk_has_a_vector] if node.step == "embeddings" else []),
+        *([every_table_is_of_one_model] if node.has_sets else []),
+        *OF_STAGE.get(stage, ()),
+        *(_own(check) for check in node.stage.checks),
+    ]
+
+
+def _own(check: TableCheck) -> Check:
+    def look(home: Home, stage: str, batch: str) -> Finding:
+        return check.look(home.stages[stage], home.table(stage, batch))
+
+    return Check(check.name, check.description, look, check.blocking, check.warns)
+
+
+def look_at(check: Check, home: Home, stage: str, batch: str) -> Finding:
+    """What a check finds; nothing is true of a table that cannot be read."""
+    try:
+        return check.look(home, stage, batch)
+    except TableDamaged as damaged:
+        return Finding.of([str(damaged)])
+
+
+def items_without_rows(items: Iterable[WorkItem], table: Table) -> list[str]:
+    """Planned items that are neither done, by the predicate resume uses, nor recorded as failed."""
+    records, failures = table.records, table.failures
+
+    def is_answered(item: WorkItem) -> bool:
+        failure = failures.get(item.item_id)
+        has_failed = failure is not None and failure.fingerprint == item.fingerprint
+        return has_failed or is_current(records.get(item.item_id), item.fingerprint)
+
+    return [item.item_id for item in items if not is_answered(item)]
+
+
+def without_later_changes(items: Iterable[WorkItem], table: Table) -> list[WorkItem]:
+    """Leave out files that changed after the table was made: they are the next run's work, not a fault."""
+    known = table.records.keys() | table.failures.keys()
+    open_items = set(items_without_rows(kept := list(items), table))
+    return [item for item in kept if item.item_id not in open_items or item.item_id not in known]
+
+
+def repeated_keys(table: Table, key: str) -> list[str]:
+    """Values of a key column that stand in more than one row."""
+    counts = table.read(lambda rows: rows.group_by(key).agg(pl.len().alias("n")).filter(pl.col("n") > 1))
+    return counts[key].sort().to_list()
+
+
+def chunks_without_vector(chunks: Table, vectors: Table) -> tuple[list[str], list[str]]:
+    """Chunks without a vector, those of failed documents aside, and vectors whose chunk is not there."""
+    is_excused = pl.col("doc_id").is_in(list(vectors.failures))
+    wanted = set(chunks.read(lambda rows: rows.filter(~is_excused).select("chunk_id")).to_series())
+    found = set(vectors.read(lambda rows: rows.select("chunk_id")).to_series())
+    return sorted(wanted - found), sorted(found - wanted)
+
+
+def documents_without_verdict(doctags: Table, admission: Table) -> list[str]:
+    """Converted documents that are neither judged nor recorded as failed, and verdicts on unknown ones."""
+    answered = admission.records.keys() | admission.failures.keys()
+    return sorted(doctags.records.keys() ^ answered)
+
+
+def texts_admitted_twice(mine: Table, all_of_them: Table) -> list[list[str]]:
+    """The admitted documents of each text of mine that more than one document is admitted with."""
+    admitted = pl.col("admitted")
+    texts = mine.scan().filter(admitted).select("text_hash").unique()
+    alike = all_of_them.scan().filter(admitted).join(texts, on="text_hash", how="semi")
+    counted = alike.group_by("text_hash").agg(pl.col("doc_id").sort()).filter(pl.col("doc_id").list.len() > 1)
+    with naming_damaged(mine, all_of_them):
+        return sorted(counted.collect()["doc_id"].to_list())
+
+
+def tables_of_another_set(table: Table) -> list[str]:
+    """Files of a family that are not of the set that most of its files are of."""
+    sets = {path: footer.extra.get("set", UNKNOWN) for path, footer in table.footers.items()}
+    usual = Counter(sets.values()).most_common(1)
+    return [f"{table.asset}/{path.name}" for path, found in sets.items() if found != usual[0][0]]
+
+
+def failure_lines(table: Table) -> Mapping[str, str]:
+    """Each failed document with its code and reason."""
+    return {
+        item: f"{failure.error.code}: {failure.error.message}" for item, failure in table.failures.items()
+    }
+
+
+def _planned_without_row(home: Home, stage: str, batch: str) -> Finding:
+    items, table = home.plan(stage, batch), home.table(stage, batch)
+    if not GRAPH[stage].reads or GRAPH[stage].stage.compares_documents:
+        items = without_later_changes(items, table)
+    return Finding.of(items_without_rows(items, table), planned=len(items))
+
+
+def _repeated_ids(home: Home, stage: str, batch: str) -> Finding:
+    return Finding.of(repeated_keys(home.table(stage, batch), GRAPH[stage].table.key[0]))
+
+
+def _failed_documents(home: Home, stage: str, batch: str) -> Finding:
+    lines = failure_lines(home.table(stage, batch))
+    shown = [f"`{item}` {reason}" for item, reason in list(lines.items())[:50]]
+    return Finding(not lines, {"failed": len(lines), "documents": shown})
+
+
+def _unpaired_chunks(home: Home, stage: str, batch: str) -> Finding:
+    missing, stray = chunks_without_vector(home.table("chunks", batch), home.table(stage, batch))
+    return Finding.of(missing + stray, missing=len(missing), stray=len(stray))
+
+
+def _other_models(home: Home, stage: str, batch: str) -> Finding:
+    places = [home.tables(stage), home.tables(stage, in_the_making=True)]
+    return Finding.of(sorted({name for table in places for name in tables_of_another_set(table)}))
+
+
+def _without_verdict(home: Home, stage: str, batch: str) -> Finding:
+    read, judged = home.table("doctags", batch), home.table(stage, batch)
+    verdicts = Verdicts.in_table(judged)
+    return Finding.of(
+        documents_without_verdict(read, judged),
+        read=len(read.records),
+        admitted=verdicts.admitted,
+        rejected=verdicts.rejected,
+    )
+
+
+def _admitted_twice(home: Home, stage: str, batch: str) -> Finding:
+    repeated = texts_admitted_twice(home.table(stage, batch), home.tables(stage))
+    shown = [" and ".join(f"`{each}`" for each in ids) for ids in repeated[:20]]
+    return Finding(not repeated, {"texts": len(repeated), "documents": shown})
+
+
+def _share_rejected(home: Home, stage: str, batch: str) -> Finding:
+    verdicts = Verdicts.in_table(home.table(stage, batch))
+    share = verdicts.rejected / verdicts.read if verdicts.read else 0.0
+    limit = home.settings.admission.warn_rejected_share
+    top = ", ".join(f"{reason} ({count})" for reason, count in verdicts.reasons.most_common(5))
+    metadata = {"rejected_share": round(share, 4), "limit": limit, "reasons": top or "none"}
+    return Finding(share <= limit, metadata)
+
+
+OF_EVERY_TABLE = (
+    Check(
+        "every_planned_document_has_a_row",
+        "Each planned document has rows of its current fingerprint, or a recorded failure.",
+        _planned_without_row,
+    ),
+    Check("ids_are_unique", "No id stands in two rows.", _repeated_ids),
+    Check(
+        "no_document_failed",
+        "Documents that failed in this batch, with reasons. A warning: the others are fine.",
+        _failed_documents,
+        blocking=False,
+        warns=True,
+    ),
+)
+every_chunk_has_a_vector = Check(
+    "every_chunk_has_a_vector",
+    "A chunk without a vector cannot be found; a vector without a chunk is found in vain.",
+    _unpaired_chunks,
+    also_reads=("chunks",),
+)
+every_table_is_of_one_model = Check(
+    "every_table_is_of_one_model",
+    "All tables that readers see are of one set, and so are those that are being made.",
+    _other_models,
+    blocking=False,
+)
+OF_STAGE: Mapping[str, tuple[Check, ...]] = {
+    "admission": (
+        Check(
+            "read_is_admitted_plus_rejected",
+            "Every converted document is either admitted or rejected, with a reason.",
+            _without_verdict,
+            also_reads=("doctags",),
+        ),
+        Check(
+            "no_text_is_admitted_twice",
+            "No text of this batch is admitted twice in the corpus; if one is, a batch waits to run.",
+            _admitted_twice,
+            blocking=False,
+            warns=True,
+        ),
+        Check(
+            "few_documents_are_rejected",
+            "Not more documents are rejected than admission.warn_rejected_share allows.",
+            _share_rejected,
+            blocking=False,
+            warns=True,
+        ),
+    ),
+}

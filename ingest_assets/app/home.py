@@ -1,0 +1,377 @@
+"""A home folder, composed: its settings, ledger, stages and tables, and the plan of each stage."""
+
+import functools
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ingest_assets.app.graph import GRAPH, Node, graph_of
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.identity import canonical_json, sha256_text
+from ingest_assets.core.items import WorkItem
+from ingest_assets.core.layout import Layout
+from ingest_assets.core.schemas import TableSpec
+from ingest_assets.embedders.model_files import PACKAGED
+from ingest_assets.intake.batches import give_homes
+from ingest_assets.intake.duplicates import Claims
+from ingest_assets.intake.folders.scan import (
+    ScanLimits,
+    ScanReport,
+    WatchedFolder,
+    add_folder,
+    preview,
+    register,
+    scan,
+    watched_sources,
+)
+from ingest_assets.intake.ledger import Document, Ledger, Source
+from ingest_assets.intake.ledger_copy import look_at
+from ingest_assets.intake.queue.artifacts import Artifact, Failure
+from ingest_assets.intake.queue.queue import Filter, Queue
+from ingest_assets.settings.embeddings import DenseOptions, EmbeddingOptions
+from ingest_assets.settings.execution import StageOptions
+from ingest_assets.settings.read import home_folder, read_settings
+from ingest_assets.settings.tree import Settings, StagesSettings
+from ingest_assets.stages.base import Candidate, Stage, config_hash, set_id, work_items
+from ingest_assets.stages.documents import AcquiredFile, KnownFile, LostArtifact
+from ingest_assets.storage.model_sets import Family, SetMark
+from ingest_assets.storage.parquet import read_footer
+from ingest_assets.storage.table import Parts, Table, existing_table
+
+# Folders in the settings may be given relative to the home; workers elsewhere need to find them, too.
+
+
+def with_folders_found(settings: Settings, layout: Layout) -> Settings:
+    """The settings, with the models' folders as every worker finds them."""
+    chunks, parsing = settings.chunks, settings.parsing
+    tokenizer = _folder_or_name(chunks.tokenizer, layout.home)
+    artifacts = _folder(parsing.artifacts_path, layout.home)
+    found = {
+        "embeddings": _embeddings(settings.embeddings, layout),
+        "parsing": parsing.model_copy(update={"artifacts_path": artifacts}),
+        "chunks": chunks.model_copy(update={"tokenizer": tokenizer}),
+    }
+    return settings.model_copy(update=found)
+
+
+def _embeddings(given: EmbeddingOptions, layout: Layout) -> EmbeddingOptions:
+    sparse = {"model": _folder_or_name(given.sparse.model, layout.home)}
+    cache = {"path": _folder(given.cache.path or str(layout.cache), layout.home)}
+    found = {
+        "dense": _dense(given.dense, layout.home),
+        "sparse": given.sparse.model_copy(update=sparse),
+        "cache": given.cache.model_copy(update=cache),
+    }
+    return given.model_copy(update=found)
+
+
+def _dense(given: DenseOptions, home: Path) -> DenseOptions:
+    """What an endpoint calls its model is never a folder."""
+    is_elsewhere = given.provider == "openai" or (given.provider == "auto" and given.remote.url)
+    model = given.model if is_elsewhere else _folder_or_name(given.model, home)
+    return given.model_copy(update={"model": model, "exports_path": _folder(given.exports_path, home)})
+
+
+def _folder(given: str, home: Path) -> str:
+    return str(home / Path(given).expanduser()) if given else ""
+
+
+def _folder_or_name(given: str, home: Path) -> str:
+    """What is no folder there is a name; the current folder of whoever runs a command is never looked at."""
+    folder = home / Path(given).expanduser()
+    return str(folder) if given and given not in PACKAGED and folder.is_dir() else given
+
+
+# From the ledger's rows to what the documents stage works on.
+
+
+def known_file(document: Document, folder: Path) -> KnownFile:
+    """A file of a watched folder."""
+    return KnownFile(
+        doc_id=document.doc_id,
+        batch=document.batch,
+        seq=document.seq,
+        source=document.source,
+        path=str(folder / document.path),
+        content_hash=document.content_hash,
+        size_bytes=document.size_bytes,
+    )
+
+
+def acquired_file(document: Document, artifact: Artifact, path: Path) -> AcquiredFile:
+    """An artifact whose bytes rest at a path."""
+    return AcquiredFile(
+        doc_id=document.doc_id,
+        batch=document.batch,
+        seq=document.seq,
+        source=document.source,
+        path=str(path),
+        content_hash=document.content_hash,
+        size_bytes=document.size_bytes,
+        uri=artifact.url or Path(artifact.path or "").as_uri(),
+        mime=artifact.mime or "",
+        resolver=artifact.resolver,
+        host=artifact.host or None,
+        etag=artifact.etag,
+        last_modified=artifact.last_modified,
+        meta=canonical_json(artifact.meta) if artifact.meta else None,
+    )
+
+
+def lost_artifact(doc_id: str, failure: Failure) -> LostArtifact:
+    """An artifact that was given up."""
+    return LostArtifact(doc_id, failure.category, failure.code, failure.message)
+
+
+def is_due(artifact: Artifact, at: float) -> bool:
+    """True when an artifact can be leased by then: it waits no longer, or its worker fell silent."""
+    if artifact.state == "queued":
+        return artifact.not_before <= at
+    return artifact.lease_expires is not None and artifact.lease_expires <= at
+
+
+@dataclass(frozen=True)
+class Home:
+    """Everything a stage needs to know about where it works."""
+
+    layout: Layout
+    settings: Settings
+    makes_no_ledger: bool = False
+    only_looks: bool = False
+
+    @functools.cached_property
+    def ledger(self) -> Ledger:
+        """What is known of every document; for those who only look, a copy that they may change."""
+        where = self.settings.intake.ledger.get_secret_value() or self.layout.ledger
+        if self.only_looks:
+            return look_at(where)
+        if isinstance(where, str):
+            return _on_a_server(where)
+        is_absent = self.makes_no_ledger and not where.is_file()
+        return Ledger(None if is_absent else where)
+
+    @functools.cached_property
+    def queue(self) -> Queue:
+        """What is to be acquired."""
+        return Queue(self.ledger.database, self.settings.queue)
+
+    @functools.cached_property
+    def stages(self) -> dict[str, Stage]:
+        """The stages as the settings make them; raises `ConfigError` where settings contradict each other."""
+        settings = self.settings_found
+        return {stage: node.make(settings) for stage, node in self.graph.items()}
+
+    def validate(self) -> None:
+        """Refuse settings that contradict each other, before anything is started."""
+        _ = self.stages
+
+    def spec(self, stage: str) -> TableSpec:
+        """A stage's table, in the folder of the set that it fills now.
+
+        A cut-over, also by another process, moves the tables of a set: no place is remembered.
+        """
+        return replace(self.stages[stage].spec, asset=self.asset(stage))
+
+    def footer(self, stage: str) -> dict[str, str]:
+        """What the footer of a stage's table says beyond the usual."""
+        footer = dict(self.stages[stage].footer())
+        return footer | {"set": self.set_mark(stage).set} if GRAPH[stage].has_sets else footer
+
+    @functools.cached_property
+    def graph(self) -> dict[str, Node]:
+        """The stages that this home's settings ask for, in the order they run."""
+        return graph_of(self.settings)
+
+    @functools.cached_property
+    def configuration_hash(self) -> str:
+        """One hash of everything but documents that decides any row."""
+        return sha256_text(canonical_json([config_hash(stage) for stage in self.stages.values()]))
+
+    @functools.cached_property
+    def _set_marks(self) -> dict[str, SetMark]:
+        return {
+            stage: SetMark(set_id(recipe), recipe.footer().get("model_id", ""))
+            for stage, recipe in self.stages.items()
+            if GRAPH[stage].has_sets
+        }
+
+    def set_mark(self, stage: str) -> SetMark:
+        """The set of a family that the settings ask for."""
+        return self._set_marks[stage]
+
+    def family(self, stage: str) -> Family:
+        """All sets of a family that are there."""
+        return Family(self.layout, self.serving(stage))
+
+    @property
+    def settings_found(self) -> Settings:
+        """The settings, with the models' folders as every worker finds them."""
+        return with_folders_found(self.settings, self.layout)
+
+    def options(self, stage: str) -> StageOptions:
+        """How a stage runs, by the settings."""
+        options: StageOptions = getattr(self.settings.stages, stage, StageOptions())
+        if stage in (self.settings.stages.model_extra or {}) or stage not in StagesSettings.model_fields:
+            options = GRAPH[stage].options.model_copy(
+                update={name: getattr(options, name) for name in options.model_fields_set}
+            )
+        execution = self.settings.execution.changed_by(options.execution)
+        return options.model_copy(update={"execution": execution})
+
+    def settings_elsewhere(self) -> Settings:
+        """For a home in another place: folders are as this home finds them, and its sources are left out."""
+        return self.settings_found.model_copy(update={"sources": {}})
+
+    def asset(self, stage: str) -> str:
+        """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
+        if not GRAPH[stage].has_sets:
+            return self.serving(stage)
+        return self.family(stage).place(self.set_mark(stage).set)
+
+    def serving(self, stage: str) -> str:
+        """The asset that readers see, and Dagster's name for what the stage makes."""
+        return GRAPH[stage].table.asset
+
+    def table(self, stage: str, batch: str) -> Table:
+        """A batch's table as the stage fills it; raises when it has not been made."""
+        return existing_table(self.layout, self.asset(stage), [batch])
+
+    def tables(self, stage: str, *, in_the_making: bool = False) -> Table:
+        """All batches' tables together, as readers see them, or as the stage fills them.
+
+        Damaged ones are left out, for they will be made again.
+        """
+        asset = self.asset(stage) if in_the_making else self.serving(stage)
+        folder = self.layout.asset_folder(asset)
+        whole = [path for path in sorted(folder.glob("*.parquet")) if read_footer(path) is not None]
+        return Table(asset, tuple(whole))
+
+    def candidates(self, stage: str, batch: str, read: Sequence[Table] = ()) -> Iterator[Candidate]:
+        """What a stage could work on in a batch, by the tables it reads, or else by the ledger."""
+        recipe, reads = self.stages[stage], GRAPH[stage].reads
+        if not reads:
+            return recipe.candidates(self.known_documents(batch))
+        tables = list(read) or [self.table(above, batch) for above in reads]
+        standing = [Claims(self.ledger).of(batch)] if recipe.compares_documents else []
+        return recipe.candidates(*tables, *standing)
+
+    def plan(self, stage: str, batch: str, read: Sequence[Table] = ()) -> list[WorkItem]:
+        """A stage's items for one batch, in row order, each with what is stored for it.
+
+        `read` are the tables it reads, for those who have them open already.
+        """
+        spec = self.spec(stage)
+        stored = read_footer(self.layout.table(spec.asset, batch))
+        staged = Parts(self.layout, spec, batch).records()
+        found = self.candidates(stage, batch, read)
+        return list(work_items(self.stages[stage], found, self.layout, batch, stored, staged, spec))
+
+    def known_documents(self, batch: str) -> list[KnownFile | AcquiredFile | LostArtifact]:
+        """The files and artifacts of a batch that are there, and those given up, in intake order."""
+        folders = {source.name: source.path for source in self.ledger.sources()}
+        queued = {artifact.artifact_id: artifact for artifact in self.queue.find(Filter(batch=batch))}
+        found: dict[int, KnownFile | AcquiredFile | LostArtifact] = {
+            artifact.doc_seq or 0: lost_artifact(artifact.artifact_id, artifact.last_error)
+            for artifact in queued.values()
+            if artifact.state == "error" and artifact.last_error is not None
+        }
+        for document in self.ledger.documents(batch=batch):
+            if document.is_deleted():
+                continue
+            if document.resolver is None:
+                found[document.seq] = known_file(document, folders[document.source])
+            else:
+                path = self.layout.blob(document.content_hash)
+                found[document.seq] = acquired_file(document, queued[document.doc_id], path)
+        return [found[seq] for seq in sorted(found)]
+
+    def awaited(self, batch: str, due_at: float | None = None) -> list[str]:
+        """Artifacts of a batch that are still to be acquired; with a time, only those to be had by then."""
+        open_states = ("queued", "in_progress")
+        found = [a for a in self.queue.find(Filter(batch=batch)) if a.state in open_states]
+        return [a.artifact_id for a in found if due_at is None or is_due(a, due_at)]
+
+    def give_homes(self) -> set[str]:
+        """Batches for what was queued since the last time."""
+        return give_homes(self.ledger, self.settings.batches, time.time())
+
+    def refresh_old(self) -> None:
+        """Queue again what was acquired longer ago than the settings allow."""
+        days = self.settings.queue.refresh_days
+        if days > 0:
+            self.queue.refresh(time.time(), older_than_s=days * 86_400)
+
+    def sources(self) -> list[Source]:
+        """Every watched folder: those added by commands, and those the settings name."""
+        return watched_sources(self.ledger, self._folders())
+
+    def watch(self, folder: Path) -> Source:
+        """Add a folder to this home, unless it is watched already."""
+        register(self.ledger, self._folders())
+        return add_folder(self.ledger, folder)
+
+    def watch_as(self, name: str, folder: Path) -> None:
+        """Watch a folder under a fixed name, wherever it is now."""
+        self.ledger.put_source(Source(name, folder), time.time())
+
+    def scan(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanReport:
+        """Bring the ledger up to date with the watched folders, and give what is queued its batches."""
+        limits = self._limits(budget_seconds, settle_seconds)
+        self.give_homes()
+        return scan(self.ledger, self._folders(), limits, self._own_folders())
+
+    def preview_scan(self, budget_seconds: float = float("inf")) -> ScanReport:
+        """What a scan would find, with nothing written, and files hashed for so long."""
+        return preview(self.ledger, self._folders(), self._limits(budget_seconds), self._own_folders())
+
+    def _limits(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanLimits:
+        accepts_empty = self.settings.intake.accept_empty_folders
+        return ScanLimits(self.settings.batches, budget_seconds, settle_seconds, accepts_empty)
+
+    def _own_folders(self) -> frozenset[Path]:
+        return frozenset({self.layout.data, self.layout.state})
+
+    def _folders(self) -> list[WatchedFolder]:
+        return [
+            WatchedFolder(name, (self.layout.home / source.path.expanduser()).resolve(), source.exclude)
+            for name, source in self.settings.sources.items()
+        ]
+
+
+@functools.cache
+def _on_a_server(url: str) -> Ledger:
+    """One per process: servers look every half minute, and connections are dear there."""
+    return Ledger(url)
+
+
+def open_home(
+    path: Path | None = None,
+    *,
+    settings: Settings | None = None,
+    makes_no_ledger: bool = False,
+    only_looks: bool = False,
+    must_exist: bool = True,
+) -> Home:
+    """The home at a path, or the one the environment names.
+
+    `makes_no_ledger` makes no ledger where there is none. `only_looks` works on a copy of the ledger: what is
+    written is lost, and the home stays as it is to the byte. Settings that are given stand for those of its
+    file and of the environment.
+    """
+    home = (path or home_folder()).expanduser().resolve()
+    if re.search(r"\?|%[0-9A-Fa-f]{2}", str(home)):
+        raise ConfigError(
+            f"{home}: Dagster cannot store in a folder with '?' or '%XX' in its path; rename it."
+        )
+    if home.exists() and not home.is_dir():
+        raise ConfigError(f"{home}: is a file, not a folder; give a home folder.")
+    if (makes_no_ledger or only_looks) and must_exist and not home.is_dir():
+        raise ConfigError(f"{home}: there is no home folder here; `ingest all --home` makes one.")
+    settings = settings or read_settings(home)
+    for name in settings.stages.model_extra or {}:
+        if name not in GRAPH:
+            where = f"{Layout(home).settings_file}: stages.{name}"
+            raise ConfigError(f"{where}: no such setting; known here: {', '.join(sorted(GRAPH))}.")
+    return Home(Layout(home), settings, makes_no_ledger, only_looks)

@@ -1,0 +1,277 @@
+"""What is done for a batch and what a run would do: the driver, `ingest plan` and `ingest status` ask here.
+
+An item is done by the same predicate that resume and the checks use (`core.items.is_current`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import PurePosixPath
+from statistics import fmean
+
+from ingest_assets.app.acquire import line_up
+from ingest_assets.app.execution import RunOptions, workers_in_sight
+from ingest_assets.app.graph import GRAPH
+from ingest_assets.app.home import Home, is_due
+from ingest_assets.app.repair import mended
+from ingest_assets.core.errors import TableMissing
+from ingest_assets.core.identity import canonical_json, sha256_text
+from ingest_assets.core.items import WorkItem, is_current
+from ingest_assets.intake.queue.acquire import PATIENCE_S
+from ingest_assets.intake.queue.artifacts import Artifact
+from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.queue import Filter
+from ingest_assets.runner import read_newest
+from ingest_assets.storage.parquet import Footer, read_footer
+
+
+@dataclass(frozen=True, slots=True)
+class StageState:
+    """What a stage has done and would do for one batch."""
+
+    stage: str
+    batch: str
+    run: tuple[str, ...]
+    done: tuple[str, ...]
+    failed: tuple[str, ...]
+    removed: tuple[str, ...]
+    has_table: bool
+
+    def is_complete(self) -> bool:
+        """True when running the stage would change nothing."""
+        return self.has_table and not self.run and not self.removed
+
+
+def batch_states(
+    home: Home, batch: str, stages: Sequence[str] | None = None, *, due_at: float | None = None
+) -> list[StageState]:
+    """The state of each of these stages; what one of them will run counts as to be run below it too.
+
+    What is still to be acquired is to be run; with `due_at`, only what can be tried by then.
+    """
+    states: dict[str, StageState] = {}
+    for stage, node in home.graph.items():
+        if stages is None or stage in stages:
+            pending = {item for above in node.reads if above in states for item in states[above].run}
+            if not node.reads:
+                pending = set(home.awaited(batch, due_at))
+            states[stage] = _state(home, stage, batch, pending)
+    return list(states.values())
+
+
+def has_work(home: Home, batch: str, revision: int, now: float) -> bool:
+    """True when a run could do something for the batch now. What waits for its time is nobody's work yet."""
+    mark = _mark(home, batch, revision)
+    if mark is not None and home.ledger.complete_mark(batch) == mark:
+        return False
+    states = mended(home, partial(batch_states, home, batch, due_at=now))
+    if not all(state.is_complete() for state in states):
+        return True
+    if not home.awaited(batch):
+        _remember(home, batch, mark)
+    return False
+
+
+def is_batch_complete(home: Home, batch: str, revision: int) -> bool:
+    """True when no stage has anything left to do for the batch.
+
+    The answer is remembered in the ledger for exactly these documents, settings and files, so that a night's
+    look over thousands of complete batches costs a few file sizes each.
+    """
+    mark = _mark(home, batch, revision)
+    if mark is not None and home.ledger.complete_mark(batch) == mark:
+        return True
+    complete = all(state.is_complete() for state in mended(home, partial(batch_states, home, batch)))
+    if complete:
+        _remember(home, batch, mark)
+    return complete
+
+
+def _remember(home: Home, batch: str, mark: str | None) -> None:
+    if mark is not None:
+        home.ledger.set_complete_mark(batch, mark)
+
+
+def _mark(home: Home, batch: str, revision: int) -> str | None:
+    facts: list[object] = [revision, home.configuration_hash]
+    for stage in home.graph:
+        try:
+            status = home.layout.table(home.asset(stage), batch).stat()
+        except FileNotFoundError:
+            return None
+        facts.append([status.st_size, status.st_mtime_ns])
+    return sha256_text(canonical_json(facts))
+
+
+def _state(home: Home, stage: str, batch: str, pending: set[str]) -> StageState:
+    path = home.layout.table(home.asset(stage), batch)
+    stored = read_footer(path)
+    try:
+        items = home.plan(stage, batch)
+    except TableMissing:
+        items = []
+    planned = {item.item_id for item in items}
+    settled = [item for item in items if item.item_id not in pending and _is_settled(item, stored)]
+    done = {item.item_id for item in settled}
+    kept = set(stored.items) | set(stored.failures) if stored else set()
+    return StageState(
+        stage=stage,
+        batch=batch,
+        run=tuple([item.item_id for item in items if item.item_id not in done] + sorted(pending - planned)),
+        done=tuple(item.item_id for item in settled if not item.is_known_to_fail()),
+        failed=tuple(item.item_id for item in items if item.known_failure and item.item_id not in pending),
+        removed=tuple(sorted(kept - planned - pending)),
+        has_table=stored is not None,
+    )
+
+
+def _is_settled(item: WorkItem, stored: Footer | None) -> bool:
+    """Only what is committed counts: rows that wait as parts are finished, but nobody can read them yet."""
+    record = stored.items.get(item.item_id) if stored else None
+    return is_current(record, item.fingerprint) or item.is_known_to_fail()
+
+
+# What a run would do to a batch, as if all that is tried goes well. An upper bound: whether a document only
+# moved, will be admitted or can be read, is known when it runs.
+
+
+@dataclass(frozen=True, slots=True)
+class BatchForecast:
+    """What a run would do for one batch: `waiting` artifacts are for later, `blocked` says why it would stop.
+
+    `done` documents have nothing left to do in any of the stages; `gone` ones leave the tables.
+    """
+
+    batch: str
+    stages: tuple[StageState, ...]
+    fetch: tuple[Artifact, ...] = ()
+    waiting: int = 0
+    done: int = 0
+    gone: int = 0
+    blocked: str = ""
+
+
+def forecast(home: Home, batch: str, stages: Sequence[str], config: RunOptions, now: float) -> BatchForecast:
+    """Give it a home that only looks: what a run does to the ledger first is done to the copy."""
+    fetch, waiting = _to_fetch(home, batch, now) if next(iter(GRAPH)) in stages else ((), 0)
+    states, blocked = [], ""
+    for state in batch_states(home, batch, stages, due_at=now):
+        if not blocked:
+            blocked = _missing_above(home, state, stages)
+            if not blocked:
+                states.append(_forced(state) if _runs_all(home, state.stage, config) else state)
+    busy = {doc for state in states for doc in (*state.run, *state.failed)}
+    gone = {doc for state in states for doc in state.removed}
+    if gone:
+        gone &= {each.doc_id for each in home.ledger.documents(batch=batch) if each.is_deleted()}
+    done = {doc for state in states[:1] for doc in state.done} - busy
+    return BatchForecast(batch, tuple(states), fetch, waiting, len(done), len(gone), blocked)
+
+
+def _missing_above(home: Home, state: StageState, stages: Sequence[str]) -> str:
+    """Why a stage cannot run: a table that it reads is not there and not made by this run."""
+    for above in home.graph[state.stage].reads:
+        if above not in stages:
+            try:
+                home.table(above, state.batch)
+            except TableMissing as missing:
+                return str(missing)
+    return ""
+
+
+def _runs_all(home: Home, stage: str, config: RunOptions) -> bool:
+    options = config.over(home.options(stage))
+    return options.force or not options.resume
+
+
+def _forced(state: StageState) -> StageState:
+    return replace(state, run=(*state.run, *state.done, *state.failed), done=(), failed=())
+
+
+def _to_fetch(home: Home, batch: str, now: float) -> tuple[tuple[Artifact, ...], int]:
+    """What can be taken by then, and how many others have to wait or are held by another worker."""
+    line_up(home, batch)
+    found = home.queue.find(Filter(batch=batch))
+    waiting = [artifact for artifact in found if artifact.state in ("queued", "in_progress")]
+    due = tuple(artifact for artifact in waiting if is_due(artifact, now + PATIENCE_S))
+    return due, len(waiting) - len(due)
+
+
+# How long a run will take, by what the documents of past runs took.
+#
+# Only the documents' own time counts: what workers need to start and load is not in it.
+
+
+_ROWS = 500
+_ROWS_LOOKED_AT = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds, or why nobody can tell."""
+
+    seconds: float | None
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Seconds that one document took in a stage: by the ending of its name, and over all."""
+
+    by_ending: dict[str, float]
+    overall: float
+
+    def seconds(self, ids: Iterable[str]) -> float:
+        """What these documents will take, one after the other."""
+        return sum(self.by_ending.get(_ending(doc_id), self.overall) for doc_id in ids)
+
+
+def past_of(home: Home, stage: str) -> Past | None:
+    """The last documents that a stage has done; None when there is none."""
+    rows = islice(read_newest(home.layout.manifest(stage)), _ROWS_LOOKED_AT)
+    done = (row for row in rows if row.status == "done" and "exec_s" in row.timings)
+    taken: dict[str, list[float]] = defaultdict(list)
+    for row in islice(done, _ROWS):
+        taken[_ending(row.item_id)].append(float(row.timings["exec_s"]))
+    if not taken:
+        return None
+    everything = [seconds for some in taken.values() for seconds in some]
+    return Past({ending: fmean(some) for ending, some in taken.items()}, fmean(everything))
+
+
+def stage_estimate(home: Home, stage: str, batches: Sequence[Sequence[str]], config: RunOptions) -> Estimate:
+    """For the documents of each batch; batches run one after the other."""
+    todo = [batch for batch in batches if batch]
+    if not todo:
+        return Estimate(0.0)
+    past, workers = past_of(home, stage), workers_in_sight(home, stage, config)
+    if past is None:
+        return Estimate(None, "never done here yet")
+    if workers is None:
+        return Estimate(None, "only the cluster knows its number of workers")
+    return Estimate(sum(past.seconds(batch) / min(workers, len(batch)) for batch in todo))
+
+
+def fetch_estimate(home: Home, batches: Sequence[Sequence[Artifact]]) -> Estimate:
+    """For the artifacts of each batch: as many at a time as the queue allows, and as the hosts do."""
+    todo = [batch for batch in batches if batch]
+    if not todo:
+        return Estimate(0.0)
+    totals = Measures(home.ledger.database).totals()
+    if not totals.fetches:
+        return Estimate(None, "nothing was fetched yet")
+    mean_s = totals.fetch_seconds / totals.fetches
+    return Estimate(sum(_fetch_seconds(home, batch, mean_s) for batch in todo))
+
+
+def _fetch_seconds(home: Home, batch: Sequence[Artifact], mean_s: float) -> float:
+    queue, delay_s = home.settings.queue, home.settings.fetch.politeness_delay_s
+    hosts = Counter(artifact.host for artifact in batch if artifact.host)
+    bounds = [max((n - 1) * delay_s, n * mean_s / min(n, queue.max_per_host)) for n in hosts.values()]
+    return max([len(batch) * mean_s / min(len(batch), queue.max_workers), *bounds])
+
+
+def _ending(doc_id: str) -> str:
+    return PurePosixPath(doc_id).suffix.lower()

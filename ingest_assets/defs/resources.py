@@ -1,0 +1,103 @@
+"""What assets are given: the home they work in, and the runner that works for them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import PrivateAttr
+
+from ingest_assets.app.acquire import acquire_batch
+from ingest_assets.app.driver import COUNTS, REASON, refresh
+from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.graph import GRAPH
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.stage_run import Staged, StageRun, StageStopped, to_standard_error
+from ingest_assets.core.errors import StageError
+from ingest_assets.core.items import StageOutcome
+from ingest_assets.settings.read import settings_from_json
+from ingest_assets.storage.table import Table
+
+_ERRORS_SHOWN = 20
+_ERRORS_KEPT = 200
+
+
+class StageRunConfig(dg.Config, RunOptions):
+    """Options of one run, for the launchpad."""
+
+
+class HomeResource(dg.ConfigurableResource):
+    """Where this deployment keeps its data and state; an empty path means `INGEST_HOME`.
+
+    `settings` is a whole settings tree as JSON; without it the home's own settings hold.
+    """
+
+    path: str = ""
+    settings: str = ""
+    _opened: Home | None = PrivateAttr(default=None)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Dagster makes the resources of a run once: all its steps share one home."""
+        self._opened = None
+
+    def open(self) -> Home:
+        """The home, with its settings as they are at the first call."""
+        if self._opened is None:
+            given = settings_from_json(self.settings) if self.settings else None
+            self._opened = open_home(Path(self.path) if self.path else None, settings=given)
+        return self._opened
+
+
+class StageRunner(dg.ConfigurableResource):
+    """Runs one stage for one batch. Progress goes to Dagster's log, to a live bar or to standard error."""
+
+    home: HomeResource
+    progress: str = "log"
+
+    def run(
+        self, stage: str, read: Sequence[Table], config: StageRunConfig, context: dg.AssetExecutionContext
+    ) -> tuple[Staged, Mapping[str, Any]]:
+        """The staged rows, and what the web UI shows beyond their numbers; a cancelled stage is a failed step
+        with the same numbers as a finished one."""
+        home, batch = self.home.open(), context.partition_key
+        say = context.log.info if self.progress == "log" else to_standard_error
+        run = StageRun(home, stage, batch, context.run.run_id, context.log.info, config, self.progress)
+        extra: dict[str, Any] = {}
+        if not GRAPH[stage].reads:
+            if REASON not in context.run.tags:  # started by hand: nobody has looked at the folders for it
+                refresh(home, home.settings.automation.scan_budget_seconds)
+            extra |= acquire_batch(home, batch, context.log.info, say)
+        try:
+            staged = run.stage_rows(read)
+        except StageStopped as stopped:
+            metadata = outcome_metadata(stopped.outcome, stopped.outcome.errors)
+            raise dg.Failure(str(stopped), metadata=metadata, allow_retries=False) from None
+        return staged, {**extra, **run.summary(staged)}
+
+
+def outcome_metadata(outcome: StageOutcome, failures: Sequence[StageError]) -> dict[str, Any]:
+    """What the Dagster UI shows of a stage; plain numbers are plotted over time."""
+    errors = [error.model_dump(mode="json") for error in outcome.errors[:_ERRORS_KEPT]]
+    metadata: dict[str, Any] = {
+        **{name: getattr(outcome, name) for name in COUNTS},
+        "known_failures": outcome.known_failures,
+        "errors": dg.MetadataValue.json(errors),
+        "wall_seconds": round(outcome.wall_s, 3),
+        "items_per_second": round(outcome.items_per_s, 3),
+        "queue_p50_seconds": round(outcome.queue_s.p50, 6),
+        "queue_p95_seconds": round(outcome.queue_s.p95, 6),
+        "exec_p50_seconds": round(outcome.exec_s.p50, 6),
+        "exec_p95_seconds": round(outcome.exec_s.p95, 6),
+        "workers": outcome.workers,
+        "workers_reason": outcome.workers_reason,
+    }
+    if failures:
+        lines = [f"- `{e.item_id}` {e.code}: {e.message}" for e in failures[:_ERRORS_SHOWN]]
+        metadata["failures"] = dg.MetadataValue.md("\n".join(lines))
+    return metadata
+
+
+def staged_metadata(staged: Staged) -> dict[str, Any]:
+    """The outcome's numbers, and what this batch has failed in all, earlier runs included."""
+    failures = [failure.error for failure in staged.commit.failures.values()]
+    return {**outcome_metadata(staged.outcome, failures), "failed_in_this_batch": len(failures)}

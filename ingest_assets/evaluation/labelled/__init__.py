@@ -1,1 +1,0 @@
-"""Labelled sets: documents, queries, and which document answers which query."""

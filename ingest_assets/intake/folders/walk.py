@@ -1,0 +1,119 @@
+"""Walking a watched folder: which files are there, and what stands in the way of the others."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ingest_assets.core.errors import ConfigError
+
+# PostgreSQL cannot index longer texts; the rule is the same for every ledger, so that it can be moved.
+MAX_PATH_BYTES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A file as the folder shows it; `path` is relative, as the disk spells it."""
+
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a folder that could not be taken in; `is_folder` when all below it is unknown."""
+
+    path: str
+    reason: str
+    is_folder: bool = False
+
+
+def require_folder(path: Path) -> Path:
+    """The folder as an absolute path, or one clear line why it cannot be used."""
+    try:
+        folder = path.expanduser().resolve()
+        if not _is_unicode(str(folder)):
+            raise ConfigError(f"{_printable(str(path))}: name is not valid UTF-8; rename the folder.")
+        if not folder.is_dir():
+            fault = "is a file, not a folder" if folder.exists() else "does not exist"
+            raise ConfigError(f"{path}: {fault}; give a folder with documents.")
+        with os.scandir(folder):
+            return folder
+    except (OSError, RuntimeError) as error:  # a link to itself is a RuntimeError before Python 3.13
+        raise ConfigError(f"{path}: cannot be read ({_why(error)}); check its permissions.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """What of a folder is left out: glob patterns of relative paths, and whole folders."""
+
+    patterns: tuple[str, ...] = ()
+    folders: frozenset[Path] = frozenset()
+
+    def covers(self, entry: "os.DirEntry[str]", path: str) -> bool:
+        if entry.name.startswith((".", "~$")) or any(fnmatchcase(path, p) for p in self.patterns):
+            return True
+        # Making a path takes longer than all the rest, and there are many files and few folders.
+        return not entry.is_file(follow_symlinks=False) and Path(entry.path) in self.folders
+
+
+def walk(folder: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
+    """Files below a folder in a stable order, hidden ones and links that leave the folder aside."""
+    root = folder.resolve()
+    yield from _walk(root, "", root, exclude)
+
+
+def _walk(folder: Path, prefix: str, root: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        reason = f"folder cannot be read ({_why(error)}); check its permissions"
+        yield Problem(_printable(prefix.rstrip("/")) or ".", reason, is_folder=True)
+        return
+    for entry in entries:
+        path = prefix + entry.name
+        if exclude.covers(entry, path):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), path + "/", root, exclude)
+        elif (seen := _entry(entry, path, root)) is not None:
+            yield seen
+
+
+def _entry(entry: "os.DirEntry[str]", path: str, root: Path) -> SeenFile | Problem | None:
+    """What is not a folder; None for sockets and the like."""
+    try:
+        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root):
+            return Problem(_printable(path), "link leaves the folder; copy the file in, or watch its folder")
+        return _file(entry, path) if entry.is_file() else None
+    except (OSError, RuntimeError) as error:
+        return Problem(_printable(path), f"cannot be read ({_why(error)}); check the file")
+
+
+def _file(entry: "os.DirEntry[str]", path: str) -> SeenFile | Problem:
+    if not _is_unicode(path):
+        return Problem(_printable(path), "name is not valid UTF-8; rename the file")
+    if len(path) > MAX_PATH_BYTES // 4 and len(os.fsencode(path)) > MAX_PATH_BYTES:
+        return Problem(path, f"path is longer than {MAX_PATH_BYTES} bytes; shorten the names of its folders")
+    status = entry.stat()
+    return SeenFile(path, status.st_size, status.st_mtime_ns)
+
+
+def _is_unicode(name: str) -> bool:
+    """False for bytes that are not UTF-8: Python shows them as half characters that cannot be encoded."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _printable(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _why(error: OSError | RuntimeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "a link that leads to itself"

@@ -1,0 +1,153 @@
+"""Which checks are for which format."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ingest_assets.parsing import media
+from ingest_assets.parsing.errors import (
+    DocumentTooLarge,
+    EmptyDocument,
+    UnsupportedDocument,
+)
+from ingest_assets.parsing.guard.archives import (
+    as_document,
+    check_archive,
+    check_outlook,
+    damage_named,
+    ole_type,
+    refuse_no_slides,
+)
+from ingest_assets.parsing.guard.images import MEBIBYTE, MEGAPIXEL, check_image
+from ingest_assets.parsing.guard.markup import check_csv, check_entities, decode_text, refuse_deep_quotes
+from ingest_assets.parsing.guard.pdf import check_pdf, check_web_page
+from ingest_assets.settings.parsing import ParsingOptions
+
+_ARCHIVES = ("docx", "pptx", "xlsx", "odt", "ods", "odp", "epub")
+_TEXTS = ("md", "csv", "asciidoc", "vtt", "latex", "boxnote", "json_docling")
+_JATS = (b"JATS-journalpublishing", b"JATS-archive")
+
+
+_ADVICE = {
+    "application/msword": "save it as DOCX or PDF",
+    "application/rtf": "save it as DOCX or PDF",
+    "application/vnd.ms-excel": "save it as XLSX or CSV",
+    media.XLSB: "save it as XLSX or CSV",
+    "application/vnd.ms-powerpoint": "save it as PPTX or PDF",
+    "application/zip": "unpack it",
+    "application/gzip": "unpack it",
+    "application/x-tar": "unpack it",
+    "application/x-7z-compressed": "unpack it",
+    "application/vnd.rar": "unpack it",
+    "application/x-bzip2": "unpack it",
+    "application/x-xz": "unpack it",
+    "application/zstd": "unpack it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """Bytes that a parser may see, mended where they had to be, and what there is to say of them."""
+
+    content: bytes
+    warnings: tuple[str, ...] = ()
+
+
+def check_size(size_bytes: int, options: ParsingOptions) -> None:
+    """Refuse nothing and too much."""
+    if size_bytes == 0:
+        raise EmptyDocument("The file is empty (0 bytes); save it again or remove it.")
+    if size_bytes > options.max_mebibytes * MEBIBYTE:
+        raise DocumentTooLarge(
+            f"The file has {size_bytes} bytes, more than the {options.max_mebibytes} MiB allowed; "
+            "split it or raise parsing.max_mebibytes."
+        )
+
+
+def docling_format(mime: str, content: bytes, options: ParsingOptions) -> str:
+    """Docling's name for this media type; what it cannot read is refused with its reason."""
+    mime = ole_type(content, mime)
+    kind = media.DOCLING_FORMATS.get(mime)
+    if kind is not None:
+        return kind
+    if mime.endswith("xml"):
+        check_entities("The XML", content, options)  # a bomb is called one, whatever it says it is
+    what = "Files of no kind known here" if mime == media.UNKNOWN else f"Files of type {mime}"
+    raise UnsupportedDocument(
+        f"{what} are not read; {_ADVICE.get(mime, 'convert it to PDF, DOCX, HTML or Markdown')}."
+    )
+
+
+def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
+    """Look at the bytes as what they say they are, without parsing them; raises a `ParseError`."""
+    if kind == "pdf":
+        return Inspected(content, check_pdf(content, options))
+    if kind == "image":
+        check_image(content, options)
+    elif kind == "email":
+        check_outlook(content, options)
+    elif kind in _ARCHIVES:
+        return _inspect_archive(kind, content, options)
+    elif kind == "html":
+        return Inspected(*check_web_page(content, options))
+    elif kind == "xml_jats":
+        return Inspected(content, _check_article(content, options))
+    elif kind == "xml_uspto":
+        warnings = check_entities("The XML", content, options)
+        return Inspected(decode_text(content).text.encode(), warnings)
+    elif kind in _TEXTS:
+        return _inspect_text(kind, content)
+    return Inspected(content)
+
+
+def _inspect_archive(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
+    warnings = check_archive(content, options)
+    with damage_named():  # so far, only the beginnings of parts were unpacked
+        if kind == "pptx":
+            refuse_no_slides(content)
+        return Inspected(as_document(content), warnings)
+
+
+def _inspect_text(kind: str, content: bytes) -> Inspected:
+    decoded = decode_text(content)
+    if kind == "md":
+        refuse_deep_quotes(decoded.text)
+    elif kind == "csv":
+        check_csv(decoded.text)
+    elif kind == "json_docling" and '"DoclingDocument"' not in decoded.text:
+        raise UnsupportedDocument(
+            "JSON is read only when it is a document of Docling's; convert it to PDF, DOCX, HTML or Markdown."
+        )
+    return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
+
+
+def _check_article(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
+    warnings = check_entities("The XML", content, options)
+    if not any(name in content for name in _JATS):
+        raise UnsupportedDocument(
+            "XML is read only when it names the JATS DTD; convert it to PDF, DOCX, HTML or Markdown."
+        )
+    return warnings
+
+
+# This product's limits in the words of Docling's backends, so that one set of settings rules.
+
+
+def backend_options(kind: str, options: ParsingOptions) -> Any:
+    """For formats other than PDF; None where there is nothing to set. Docling's defaults fetch nothing."""
+    from docling.datamodel import backend_options as docling
+
+    size = options.max_unpacked_mebibytes * MEBIBYTE
+    members = options.max_archive_members
+    archive = {"max_total_bytes": size, "max_file_bytes": size, "max_member_count": members}
+    if kind in ("html", "mhtml"):
+        return docling.HTMLBackendOptions(infer_furniture=options.html != "permissive")
+    if kind == "image":
+        return docling.PdfBackendOptions(max_image_pixels=options.max_image_megapixels * MEGAPIXEL)
+    if kind == "latex":  # its clock would make the text depend on how busy the machine is
+        return docling.LatexBackendOptions(parse_timeout=None)
+    made = {
+        "docx": docling.MsWordBackendOptions,
+        "xlsx": docling.MsExcelBackendOptions,
+        "epub": docling.EpubBackendOptions,
+    }.get(kind)
+    return made(**archive) if made else None

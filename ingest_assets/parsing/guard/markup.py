@@ -1,0 +1,313 @@
+"""Text in unknown encodings: read as what it is, mended where little is broken, refused where it is none."""
+
+import codecs
+import csv
+import html
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from io import StringIO
+from math import inf
+
+from ingest_assets.parsing.errors import CorruptDocument, DocumentTooLarge, GarbledText
+from ingest_assets.parsing.guard.images import MEBIBYTE, refuse_bomb
+from ingest_assets.parsing.media import unmarked_encoding
+from ingest_assets.settings.parsing import ParsingOptions
+
+MAX_BAD_SHARE = 0.1  # of the characters, before text is called garbled
+MAX_ACCENTED_SHARE = 0.2  # of the bytes, in languages that Windows-1252 was made for
+MIN_ACCENTED = 32  # bytes, before their look says anything
+_ENCODINGS = (
+    *("cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874"),
+    *("koi8_r", "koi8_u", "iso8859_5", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
+)
+_REPLACED = "W_TEXT_REPLACED"
+_SAMPLE_BYTES = 65536
+_BAD = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffd-\uffff]")
+_ACCENTED = re.compile(b"[\x80-\xff]")
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Text, and what had to be done for it; `is_as_declared` when any reader would read the bytes so."""
+
+    text: str
+    warnings: tuple[str, ...] = ()
+    is_as_declared: bool = False
+
+
+def decode_text(content: bytes, declared: str = "") -> Decoded:
+    """The text of these bytes, or `GarbledText`. By its mark, as declared, as UTF-8, or by the look of it."""
+    decoded = _without_zeros(_decoded(content, declared))
+    bad = len(_BAD.findall(decoded.text))
+    if bad > MAX_BAD_SHARE * max(1, len(decoded.text)):
+        raise GarbledText(
+            "The file says it is text, but much of it is control characters or bytes that mean nothing; "
+            "get an intact copy."
+        )
+    return decoded
+
+
+def _without_zeros(decoded: Decoded) -> Decoded:
+    """A zero byte is no character; parsers of markup stumble over it."""
+    if "\x00" not in decoded.text:
+        return decoded
+    text = decoded.text.replace("\x00", "\ufffd")
+    return Decoded(text, (*(each for each in decoded.warnings if _REPLACED not in each), _replaced(text)))
+
+
+def _decoded(content: bytes, declared: str) -> Decoded:
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return _marked(content[len(mark) :], encoding)
+    if wide := unmarked_encoding(content[:_SAMPLE_BYTES]):
+        return replace(_marked(content, wide), is_as_declared=False)
+    for encoding in (declared, "utf-8"):
+        if encoding and (text := _strictly(content, encoding)) is not None:
+            return Decoded(text, is_as_declared=True)
+    return _mended(content) or _guessed(content)
+
+
+def _marked(content: bytes, encoding: str) -> Decoded:
+    text = _strictly(content, encoding)
+    if text is not None:
+        return Decoded(text, is_as_declared=encoding == "utf-8")
+    text = content.decode(encoding, "replace")
+    return Decoded(text, (_replaced(text),))
+
+
+def _mended(content: bytes) -> Decoded | None:
+    """UTF-8 with some broken bytes, when more of it is whole than broken."""
+    text = content.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    whole = sum(character > "\x7f" for character in text) - broken
+    return Decoded(text, (_replaced(text),)) if whole > broken else None
+
+
+def _guessed(content: bytes) -> Decoded:
+    sample = content[:_SAMPLE_BYTES]
+    accented = len(_ACCENTED.findall(sample))
+    is_western = accented <= max(MAX_ACCENTED_SHARE * len(sample), MIN_ACCENTED)
+    encoding = "windows-1252" if is_western else _by_its_look(sample)
+    text = content.decode(encoding, "replace")
+    return Decoded(text, (f"W_TEXT_ENCODING: not UTF-8, read as {encoding}",))
+
+
+def _by_its_look(sample: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(sample, cp_isolation=list(_ENCODINGS)).best()
+    if best is None:
+        raise GarbledText("The file says it is text, but in no encoding known here; get an intact copy.")
+    return best.encoding
+
+
+def _strictly(content: bytes, encoding: str) -> str | None:
+    try:
+        return content.decode(encoding)
+    except (UnicodeError, LookupError):
+        return None
+
+
+def _replaced(text: str) -> str:
+    return f"{_REPLACED}: {text.count(chr(0xFFFD))} characters could not be decoded"
+
+
+# XML entities: declarations that multiply, and those that point elsewhere. None is expanded or fetched.
+
+
+# Markup is text: less of it harms its parser than of an archive.
+HARMLESS_BYTES = MEBIBYTE
+MAX_ENTITY_DEPTH = 50
+_NAME = r"[^\s;&%\"'<>]+"
+_DECLARATION = re.compile(
+    rf"<!ENTITY\s+(?:%\s+)?({_NAME})\s+(?:\"([^\"]*)\"|'([^']*)'|(?:SYSTEM|PUBLIC)\b)", re.IGNORECASE
+)
+_REFERENCE = re.compile(rf"[&%]({_NAME});")
+_WIDE = {
+    b"\xff\xfe": "utf-16-le",
+    b"\xfe\xff": "utf-16-be",
+    b"<\x00": "utf-16-le",
+    b"\x00<": "utf-16-be",
+}
+
+
+def check_entities(what: str, content: bytes, options: ParsingOptions) -> tuple[str, ...]:
+    """Refuse markup whose own entities unfold it to too much; say when some lead out of the file."""
+    text = content.decode(_WIDE.get(content[:2], "latin-1"), "replace")
+    if "<!ENTITY" not in text.upper():
+        return ()
+    values: dict[str, str] = {}
+    external = 0
+    for name, double, single in _DECLARATION.findall(text):
+        external += not (double or single)
+        values.setdefault(name, double or single)  # as in XML, the first declaration counts
+    body = _DECLARATION.sub("", text)
+    refuse_bomb(what, len(content), _unfolded(body, _sizes(values)), options, HARMLESS_BYTES)
+    return (f"W_XML_EXTERNAL_ENTITY: {external} declared, none fetched",) if external else ()
+
+
+def _unfolded(text: str, sizes: Mapping[str, float]) -> float:
+    return len(text) + _referred(Counter(_REFERENCE.findall(text)), sizes)
+
+
+def _referred(used: Mapping[str, int], sizes: Mapping[str, float]) -> float:
+    return sum(count * sizes.get(name, 0) for name, count in used.items())
+
+
+def _sizes(values: Mapping[str, str]) -> dict[str, float]:
+    """How long each entity is with everything in it written out; endless for one that holds itself."""
+    used = {name: Counter(_REFERENCE.findall(value)) for name, value in values.items()}
+    sizes: dict[str, float] = {}
+    for _ in range(MAX_ENTITY_DEPTH):  # each round looks one level deeper
+        longer = {name: len(value) + _referred(used[name], sizes) for name, value in values.items()}
+        if longer == sizes:
+            return sizes
+        sizes = longer
+    deeper = {name: len(value) + _referred(used[name], sizes) for name, value in values.items()}
+    return {name: size if size == sizes[name] else inf for name, size in deeper.items()}
+
+
+# Markup that goes down without end, as bombs do and as editors did that closed no element.
+
+
+MAX_DEPTH = 200  # Docling walks elements by recursion; browsers stop at 512
+FLATTENED = f"W_HTML_FLATTENED: elements more than {MAX_DEPTH} deep were taken out of those around them"
+MAX_QUOTES = 100
+_DEEP_QUOTE = re.compile(rf"^(?:[ \t]{{0,3}}>){{{MAX_QUOTES + 1}}}", re.MULTILINE)
+_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
+_VOID = frozenset(
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "frame",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+        "command",
+        "keygen",
+    ]
+)
+_RAW = frozenset(("script", "style"))
+_UNSEEN = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+
+
+def refuse_deep_quotes(markdown: str) -> None:
+    """Quotes within quotes: Markdown is read by recursion, and slower with each level."""
+    if _DEEP_QUOTE.search(markdown):
+        raise CorruptDocument(
+            f"The file nests quotes more than {MAX_QUOTES} deep; save it in a simpler form."
+        )
+
+
+def is_too_deep(markup: str) -> bool:
+    """True for what `flattened` is for. Tags in scripts and comments do not count."""
+    return depth_of(markup) > MAX_DEPTH and depth_of(_UNSEEN.sub("", markup)) > MAX_DEPTH
+
+
+def depth_of(markup: str) -> int:
+    """How deep elements are nested for a parser that closes none by itself; never less than that."""
+    open_tags: dict[str, list[int]] = {}
+    depth = deepest = 0
+    for closes, name in _TAG.findall(markup):
+        name = name.lower()
+        if not closes:
+            if name not in _VOID:
+                depth += 1
+                open_tags.setdefault(name, []).append(depth)
+                deepest = max(deepest, depth)
+        elif positions := open_tags.get(name):
+            while positions and positions[-1] > depth:  # closed along with an element around it
+                positions.pop()
+            if positions:
+                depth = positions.pop() - 1
+    return deepest
+
+
+def flattened(markup: str) -> str:
+    """The same HTML with every element closed where HTML closes it, and none deeper than the limit."""
+    from lxml import etree
+
+    target = _Shallow()
+    parser = etree.HTMLParser(target=target, huge_tree=True, recover=True, remove_comments=True)
+    parser.feed(markup)
+    return str(parser.close())
+
+
+class _Shallow:
+    """What lxml calls while it reads; text of elements that are too deep stays, their tags go."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._depth = 0
+        self._raw = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        self._raw += tag in _RAW
+        if self._depth <= MAX_DEPTH and not self._raw:
+            named = "".join(f' {name}="{html.escape(value or "")}"' for name, value in attributes.items())
+            self._parts.append(f"<{tag}{named}>")
+
+    def end(self, tag: str) -> None:
+        if self._depth <= MAX_DEPTH and not self._raw and tag not in _VOID:
+            self._parts.append(f"</{tag}>")
+        self._raw -= tag in _RAW
+        self._depth -= 1
+
+    def data(self, text: str) -> None:
+        if not self._raw:
+            self._parts.append(html.escape(text, quote=False))
+
+    def close(self) -> str:
+        return "".join(self._parts)
+
+
+# Tables with more cells than one table can have: said as such, and before anybody fills them in.
+
+
+MAX_TABLE_CELLS = 1_000_000  # Docling's own limit
+_DELIMITERS = ",;\t|:"
+
+
+def refuse_large_table(what: str, cells: int) -> None:
+    """Raise when a table has more cells than Docling takes."""
+    if cells > MAX_TABLE_CELLS:
+        raise DocumentTooLarge(
+            f"{what} has {cells} cells, more than the {MAX_TABLE_CELLS} that one table may have; split it."
+        )
+
+
+def check_csv(text: str) -> None:
+    """Count the cells with each delimiter that there may be; the fewest count."""
+    head = text[: text.find("\n") + 1 or len(text)]
+    delimiters = [each for each in _DELIMITERS if each in head] or [_DELIMITERS[0]]
+    refuse_large_table("The table", min(_cells(text, each) for each in delimiters))
+
+
+def _cells(text: str, delimiter: str) -> int:
+    """Rows times the longest row; 0 for what is no such table, which its reader will say better."""
+    rows = columns = 0
+    try:
+        for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter):
+            rows, columns = rows + 1, max(columns, len(row))
+    except csv.Error:
+        return 0
+    return rows * columns

@@ -1,0 +1,205 @@
+"""Which blocks are headings, by size, weight, numbering, place and what the detector thought."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingest_assets.parsing.pdf.blocks import Block
+from ingest_assets.parsing.pdf.furniture import Page, Place
+from ingest_assets.parsing.pdf.markers import bullet_of, enumeration_of, section_number_of
+
+MAX_LINES = 4
+MAX_WORDS = 25
+ENOUGH = 1.9
+ALL = 0.8  # share of a line's letters
+MIN_SERIES = 4
+
+_SENTENCE_END = re.compile(r"[.;,:]['\")\]]?$")
+_ABBREVIATION_END = re.compile(r"\b(?:etc|al|inc|ltd|co|no|vs|eds?)\.$", re.IGNORECASE)
+_COMMON = re.compile(
+    r"(?:abstract|introduction|references|bibliography|acknowledge?ments?|conclusions?|appendix|contents|"
+    r"table of contents|summary|keywords|preface|foreword|index|glossary|discussion|results|methods?)\W*",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"\(\w{1,3}\)|\w\)")
+_LEADERS = re.compile(r"(?:\.\s?){4,}|\s\d{1,4}$")
+_SMALL_CAPITALS = re.compile(r"csc\d|smallcaps|-sc$|sc$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What most of a document's text looks like."""
+
+    size: float = 0.0
+    font: str = ""
+
+
+def body_of(pages: Sequence[Page]) -> Body:
+    """Size and font of most letters of the running text."""
+    letters: Counter[tuple[float, str]] = Counter()
+    for _, blocks in pages:
+        for block in blocks:
+            if block.label in ("text", "list_item"):
+                for line in block.lines:
+                    letters[round(line.size, 1), line.font] += len(line.text)
+    return Body(*max(letters, key=lambda key: letters[key])) if letters else Body()
+
+
+def headings_of(pages: Sequence[Page], aside: set[Place], body: Body) -> set[Place]:
+    """The blocks that are headings, among those that are not furniture."""
+    found: set[Place] = set()
+    for number, (_, blocks) in enumerate(pages):
+        own = {at: block for at, block in enumerate(blocks) if (number, at) not in aside}
+        for at, block in own.items():
+            if heading_score(block, list(own.values()), body, is_first_page=number == 0) >= ENOUGH:
+                found.add((number, at))
+    return found
+
+
+def heading_score(block: Block, page: Sequence[Block], body: Body, *, is_first_page: bool) -> float:
+    """How much a block looks like a heading; from `ENOUGH` on it is one."""
+    text, words = block.text.strip(), block.text.split()
+    if not _can_be(block, words):
+        return 0.0
+    bold = is_bold(block)
+    name = text[len(section_number_of(text)) :].lstrip()
+    named = _number_points(text) + 1.0 * is_in_capitals(block) + 1.0 * bool(_COMMON.fullmatch(name))
+    title = 1.5 * block.vote("title")
+    size = _size_points(block, body)
+    if is_in_capitals(block) and named > 1.0:
+        size = max(size, 0.0)  # small capitals are small; small print has neither number nor known name
+    if is_first_page and not (bold or named or title > 0.75) and block.size < max(one.size for one in page):
+        size = min(size, 0.5)  # names of authors, not headings
+    score = (
+        size
+        + 2.0 * bold
+        + 0.75 * all(line.style.italic >= ALL for line in block.lines)
+        + title
+        + named
+        + 0.5 * _is_title_case(words)
+        - _sentence_points(block, text, words)
+    )
+    if score < ENOUGH - 1.0:
+        return score  # its surroundings will not make up for that
+    score += (1.0 if section_number_of(text) else 0.75) * _opens_text(block, page)
+    return score - 2.0 * _is_in_a_series(block, page)
+
+
+def is_bold(block: Block) -> bool:
+    """Whether all of it is bold."""
+    return all(line.style.bold >= ALL for line in block.lines)
+
+
+def _can_be(block: Block, words: Sequence[str]) -> bool:
+    text = block.text
+    letters = sum(letter.isalpha() for letter in text)
+    return bool(
+        block.label in ("text", "list_item")
+        and len(block.lines) <= MAX_LINES
+        and 0 < len(words) <= MAX_WORDS
+        and letters >= 3
+        and not bullet_of(text)
+        and letters > 0.5 * len(text.replace(" ", ""))
+    )
+
+
+def _size_points(block: Block, body: Body) -> float:
+    """Larger than the text; sizes of different families are only roughly comparable."""
+    ratio = block.size / (body.size or 1)
+    if _family(block.lines[0].font) != _family(body.font):
+        return 2.0 * (ratio >= 1.3) + 1.0 * (1.15 <= ratio < 1.3) - 2.0 * (ratio < 0.75)
+    return 2.0 * (ratio >= 1.15) + 1.0 * (1.06 <= ratio < 1.15) - 2.0 * (ratio < 0.88)
+
+
+def _family(font: str) -> str:
+    """A font's name without subset, style and design size."""
+    name = re.sub(r"^/?(?:[A-Z]{6}\+)?", "", font)
+    name = re.sub(r"(?<=[a-z])(?:PS)?MT$", "", re.split(r"[-,]", name)[0])
+    return re.sub(r"^(cm|sf|ec|lm)\w*", r"\1", re.sub(r"\d+$", "", name), flags=re.IGNORECASE).lower()[:8]
+
+
+def _number_points(text: str) -> float:
+    number = section_number_of(text)
+    if not number:
+        return 0.0
+    if re.fullmatch(r"[A-Z]\.?", number):
+        return 0.5  # an initial as likely as a counter
+    return 1.5 if re.search(r"\w[.\-]\d", number) or len(number) > 4 else 1.0
+
+
+def is_in_capitals(block: Block) -> bool:
+    """Whether all of it is in capitals, large or small."""
+    letters = [letter for letter in block.text if letter.isalpha()]
+    if len(letters) >= 4 and sum(letter.isupper() for letter in letters) > 0.9 * len(letters):
+        return True
+    return all(_SMALL_CAPITALS.search(line.font) for line in block.lines)
+
+
+def _is_title_case(words: Sequence[str]) -> bool:
+    long = [word for word in words if len(word) > 3 and word[0].isalpha()]
+    return len(long) >= 2 and all(word[0].isupper() for word in long)
+
+
+def _opens_text(block: Block, page: Sequence[Block]) -> bool:
+    """More space above than below, and text follows."""
+    below = [one for one in page if one.box.top >= block.box.bottom - 1 and _same_column(one, block)]
+    after = min(below, key=lambda one: one.box.top, default=None)
+    if after is None or after.label not in ("text", "list_item", "code", "formula"):
+        return False
+    if enumeration_of(block.text) and enumeration_of(after.text):
+        return False  # items of a list
+    gap = after.box.top - block.box.bottom
+    above = [
+        one.box.bottom for one in page if one.box.bottom <= block.box.top + 1 and _same_column(one, block)
+    ]
+    space = block.box.top - max(above) if above else 4 * block.size
+    return gap < 2.5 * block.size and space > 1.1 * gap and space > 0.8 * block.size
+
+
+def _is_surely_numbered(block: Block) -> bool:
+    """With a number like `2.1`, or with any where the detector agrees."""
+    return _number_points(block.text.strip()) > 1 or block.vote("title") > 0.7
+
+
+def _is_in_a_series(block: Block, page: Sequence[Block]) -> bool:
+    """One of several blocks that look the same and follow each other: a list of names, not headings."""
+    if section_number_of(block.text)[:1].isdigit():
+        return False
+    same = [one for one in page if one is block or (_looks_like(one, block) and _same_column(one, block))]
+    same.sort(key=lambda one: one.box.top)
+    at = next(at for at, one in enumerate(same) if one is block)
+    first, last = at, at
+    while first > 0 and _is_close(same[first - 1], same[first]):
+        first -= 1
+    while last + 1 < len(same) and _is_close(same[last], same[last + 1]):
+        last += 1
+    return last - first + 1 >= MIN_SERIES
+
+
+def _looks_like(one: Block, other: Block) -> bool:
+    if not one.lines or len(one.lines) > MAX_LINES or one.lines[0].font != other.lines[0].font:
+        return False
+    if is_in_capitals(one) != is_in_capitals(other):
+        return False
+    return abs(one.size - other.size) < 0.1 * other.size
+
+
+def _is_close(upper: Block, lower: Block) -> bool:
+    return lower.box.top - upper.box.bottom < 1.5 * lower.size
+
+
+def _same_column(one: Block, other: Block) -> bool:
+    return one.box.shared_width(other.box) > 0
+
+
+def _sentence_points(block: Block, text: str, words: Sequence[str]) -> float:
+    is_sentence = _SENTENCE_END.search(text) and not _ABBREVIATION_END.search(text)
+    first = text[len(section_number_of(text)) :].lstrip()[:1]
+    return (
+        2.0 * bool(is_sentence)
+        + (1.0 if _is_surely_numbered(block) else 2.0) * (first.islower() and not is_in_capitals(block))
+        + 1.5 * bool(_ITEM.match(text))
+        + 1.0 * (len(words) > 12)
+        + 1.0 * (len(block.lines) > 2)
+    )

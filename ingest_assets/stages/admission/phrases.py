@@ -1,0 +1,50 @@
+"""How error, login and cookie pages speak: phrases that occur in a sentence, in lower case.
+
+`phrases.toml` has the lists. A table of signals maps each signal to its phrases in many languages: one
+signal is only a word, two are evidence.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Heard = Mapping[str, tuple[str, ...]]
+
+
+class Signals:
+    """Phrases by signal."""
+
+    def __init__(self, phrases: Heard) -> None:
+        self._phrases = phrases
+        # Most texts are ASCII and need not be searched for Chinese.
+        self._in_ascii = {signal: tuple(filter(str.isascii, known)) for signal, known in phrases.items()}
+
+    def heard(self, text: str) -> Heard:
+        """The phrases that occur in a text, by signal."""
+        known = self._in_ascii if text.isascii() else self._phrases
+        heard = {signal: tuple(p for p in phrases if p in text) for signal, phrases in known.items()}
+        return {signal: phrases for signal, phrases in heard.items() if phrases}
+
+
+def _phrases(text: str) -> tuple[str, ...]:
+    """Phrases with semicolons between them, over several lines."""
+    return tuple(" ".join(phrase.split()) for phrase in text.split(";"))
+
+
+def _by_name(table: Mapping[str, str]) -> Heard:
+    return {name: _phrases(text) for name, text in table.items()}
+
+
+_LISTS: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8")
+)
+ERROR_SIGNALS = Signals(_by_name(_LISTS["error_signals"]))
+GATE_SIGNALS = Signals(_by_name(_LISTS["gate_signals"]))
+NOTICE_SIGNALS = Signals(_by_name(_LISTS["notice_signals"]))
+LOGIN_LABELS = {name: frozenset(labels) for name, labels in _by_name(_LISTS["login_labels"]).items()}
+MENU_LABELS = frozenset(_phrases(_LISTS["menu_labels"]))
+BUTTONS = frozenset(_phrases(_LISTS["buttons"]))
+METADATA_KEYS = frozenset(_phrases(_LISTS["metadata_keys"]))
+PLACEHOLDERS = frozenset(_phrases(_LISTS["placeholders"]))
+FILLER_WORDS = frozenset(_LISTS["filler_words"].split())

@@ -1,0 +1,541 @@
+"""The two checks that look at the text of one document: the fast filter (size, language) and the structural
+filter, whose rules are listed in `RULES` in the order in which they are asked."""
+
+import functools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ingest_assets.settings.admission import AdmissionOptions, LanguageOptions, Reason, StructureOptions
+from ingest_assets.stages.admission.facts import RUNNING_WORDS, Facts, Unit, entropy_of, has_substance
+from ingest_assets.stages.admission.language import Detected, is_language
+from ingest_assets.stages.admission.phrases import (
+    BUTTONS,
+    ERROR_SIGNALS,
+    FILLER_WORDS,
+    GATE_SIGNALS,
+    LOGIN_LABELS,
+    MENU_LABELS,
+    METADATA_KEYS,
+    NOTICE_SIGNALS,
+    PLACEHOLDERS,
+    Signals,
+)
+from ingest_assets.stages.admission.reading import as_label, meaningful_chars, plain, sampled, words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why a document is rejected, by which figure, and where the limit was."""
+
+    reason: Reason
+    figure: float
+    limit: float
+
+
+def above(reason: Reason, figure: float, limit: float) -> Finding | None:
+    """A finding if the figure is above the limit."""
+    return Finding(reason, round(figure, 4), limit) if figure > limit else None
+
+
+def below(reason: Reason, figure: float, limit: float) -> Finding | None:
+    """A finding if the figure is below the limit."""
+    return Finding(reason, round(figure, 4), limit) if figure < limit else None
+
+
+def mostly(reason: Reason, chars: int, rest: int, *, least: float, most_rest: int) -> Finding | None:
+    """A finding if a text is mostly that, and hardly anything else."""
+    share = chars / (chars + rest) if chars else 0.0
+    return Finding(reason, round(share, 4), least) if share >= least and rest <= most_rest else None
+
+
+# Rules about characters and words: whether there is text, and whether it is text at all.
+
+
+# What the bytes 0x80 to 0xBF of UTF-8 become in Windows-1252 and Latin-1, and in Windows-1251.
+_TAIL = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
+_TAIL_1251 = "ЂЃ‚ѓ„…†‡€‰Љ‹ЊЌЋЏђ‘’“”•–—™љ›њќћџ\xa0ЎўЈ¤Ґ¦§Ё©Є«¬\xad®Ї°±Ііґµ¶·ё№є»јЅѕї"
+_MOJIBAKE = re.compile(
+    # UTF-8 read as Windows-1252 or Latin-1
+    rf"[\xc2-\xdf][{_TAIL}]|[\xe0-\xef][{_TAIL}]{{2}}|[\xf0-\xf4][{_TAIL}]{{3}}"
+    # UTF-8 read as Windows-1251: every second letter is Р or С
+    rf"|(?:[РС][{_TAIL_1251}]){{2,}}"
+    # another eight-bit encoding read as Latin-1: no language writes four accented letters in a row
+    r"|[\xc0-\xff]{4,}"
+    # the replacement character, encoded again and read as GBK
+    r"|锟斤拷|斤拷锟"
+)
+_CORRUPT = re.compile("[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff]")
+_MOJIBAKE_LEADS = frozenset([chr(code) for code in range(0xC0, 0x100)] + ["Р", "С", "锟", "斤"])
+
+# Texts with fewer of the characters that a sequence begins with are not searched for it: most texts.
+_TOO_FEW = 0.01
+
+_GLYPHS = re.compile(
+    r"\(cid:\d+\)|glyph<[^<>\s]{1,60}>|glyph\[\d+\]|/g(?:id)?\d+\b|/uni[0-9A-F]{4}\b|/[CG][0-9A-F]{2}\b"
+    r"|/(?:hyphen|space|period|comma)(?:minus)?\b",
+    re.IGNORECASE,
+)
+
+# Whole words: pieces of markup, of addresses and of encoded bytes are none.
+_LATIN = r"[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u024f\u1e00-\u1eff]"
+_LATIN_WORDS = re.compile(rf"(?<![^\s\"'“‘«(\[-]){_LATIN}{{2,}}(?![^\s.,;:!?\"'”’»)\]-])")
+_VOWELS = frozenset("aeiouyAEIOUY")
+_FEWEST_LETTERS = 200  # fewer say nothing about how letters are spread
+_LATIN_TEXT = 0.5
+_FEW_DIGITS, _FEW_SYMBOLS = 0.15, 0.15
+_KNOWN_LANGUAGE = 0.5
+_SAMPLES, _SAMPLE_CHARS = 5, 4000
+_RUN_TOGETHER = re.compile(r"(?<![^\s.,;:!?])[a-zA-Z\xc0-\u024f\u0370-\u052f]{45,}")
+_SHORT_WORD = 30
+_LONG = re.compile(r"[A-Za-z0-9+/=]{60,}")
+
+_SYMBOL_ROW = re.compile(r"([^\w\s])\1{2,}")
+
+
+def empty(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Not one letter or digit: a blank page, or rules and bullets only."""
+    return below("empty", facts.meaningful, 1)
+
+
+def corrupt_text(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Characters that were lost before anybody here could read them."""
+    finding = above("corrupt_text", facts.share("corrupt"), limits.max_corrupt_share)
+    return finding if finding and _clean_share(facts, _CORRUPT) < limits.min_clean_share else None
+
+
+def garbled_encoding(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Mojibake: `Ð¿Ñ€Ð¸Ð²ÐµÑ‚`. Single wrong accents in a readable text are not enough."""
+    finding = above("garbled_encoding", mojibake_share(facts), limits.max_mojibake_share)
+    return finding if finding and _clean_share(facts, _MOJIBAKE) < limits.min_clean_share else None
+
+
+def mojibake_share(facts: Facts) -> float:
+    """Share of characters that stand in a sequence only a wrong decoding makes."""
+    leads = sum(facts.counts[character] for character in _MOJIBAKE_LEADS)
+    if leads <= _TOO_FEW * facts.visible:
+        return 0.0
+    return sum(len(match[0]) for match in _MOJIBAKE.finditer(facts.reading.text)) / facts.visible
+
+
+def garbled_glyphs(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """A font without a table of characters: `/g23/g7`, `(cid:12)(cid:88)`."""
+    finding = above("garbled_glyphs", glyph_share(facts), limits.max_glyph_share)
+    return finding if finding and _clean_share(facts, _GLYPHS) < limits.min_clean_share else None
+
+
+def glyph_share(facts: Facts) -> float:
+    """Glyph numbers among all characters, each counted as the one character it stands for."""
+    leads = sum(facts.counts[character] for character in "/(<[")
+    if leads <= _TOO_FEW * facts.visible:
+        return 0.0
+    glyphs = [len(match[0]) for match in _GLYPHS.finditer(facts.reading.text)]
+    readable = facts.visible - sum(glyphs)
+    return len(glyphs) / (len(glyphs) + readable) if glyphs else 0.0
+
+
+def _clean_share(facts: Facts, bad: re.Pattern[str]) -> float:
+    """Share of the text in blocks with substance and nothing bad: say one half of a bilingual page."""
+    clean = [b.text for b in facts.reading.blocks if has_substance(b) and not bad.search(b.text)]
+    return sum(map(meaningful_chars, clean)) / facts.visible
+
+
+def garbled_words(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Words nobody could say, letters torn apart, lines run together, encoded bytes."""
+    return (
+        _unsayable(facts, limits)
+        or above("garbled_words", _torn_share(facts), limits.max_broken_word_share)
+        or _unbroken(facts, limits)
+    )
+
+
+def _unsayable(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Letters that stand for others: no language, and neither part numbers nor code."""
+    if facts.detected.score >= _KNOWN_LANGUAGE:
+        return None
+    if facts.share("digit") > _FEW_DIGITS or facts.share("symbol") > _FEW_SYMBOLS:
+        return None
+    return above(
+        "garbled_words",
+        unsayable_share(sampled(facts.loose_text, _SAMPLES, _SAMPLE_CHARS)),
+        limits.max_unsayable_share,
+    )
+
+
+def unsayable_share(text: str) -> float:
+    """Share of neighbouring letters of Latin words that are both vowels or both consonants.
+
+    About a third in every language, below a half in code; above it once letters stand for other letters.
+    """
+    words = _LATIN_WORDS.findall(text)
+    letters = sum(map(len, words))
+    if letters < max(_FEWEST_LETTERS, _LATIN_TEXT * sum(map(str.isalpha, text))):
+        return 0.0
+    same = sum(_is_vowel(one) == _is_vowel(two) for word in words for one, two in pairwise(word))
+    return same / (letters - len(words))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_vowel(letter: str) -> bool:
+    return unicodedata.normalize("NFD", letter)[0] in _VOWELS
+
+
+def _torn_share(facts: Facts) -> float:
+    """Share of Latin letters that stand alone: `T h e  b r i d g e`."""
+    sample = sampled(facts.loose_text, _SAMPLES, _SAMPLE_CHARS)
+    alone = sum(len(word) == 1 and word.isascii() and word.isalpha() for word in sample.split())
+    return alone / max(meaningful_chars(sample), _FEWEST_LETTERS)
+
+
+def _unbroken(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """No whole sentence beside words longer than any language has: lost spaces, or encoded bytes."""
+    text = facts.loose_text
+    # Long names in code have a capital for every word.
+    runs = [run for run in _RUN_TOGETHER.findall(text) if sum(map(str.isupper, run)) <= 0.08 * len(run)]
+    runs += [run for run in _LONG.findall(text) if _is_encoded(run)]
+    unbroken = sum(map(len, runs))
+    short_words = sum(len(word) < _SHORT_WORD and meaningful_chars(word) > 1 for word in text.split())
+    if unbroken < _FEWEST_LETTERS or short_words >= RUNNING_WORDS:
+        return None
+    return above("garbled_words", unbroken / facts.visible, limits.max_broken_word_share)
+
+
+def _is_encoded(run: str) -> bool:
+    """Base64 and the like mix capitals and digits as no path does."""
+    capitals, digits = sum(map(str.isupper, run)), sum(map(str.isdigit, run))
+    return 0.25 * len(run) < capitals < 0.75 * len(run) and digits > 0.05 * len(run)
+
+
+def entropy_too_low(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Nearly one character again and again; a table of zeros with enough headings is none."""
+    if facts.entropy >= limits.min_entropy or facts.visible < _FEWEST_LETTERS:
+        return None
+    if facts.different_words >= limits.min_varied_words:
+        return None
+    return below("entropy_too_low", entropy_of(Counter(_without_rows(facts))), limits.min_entropy)
+
+
+def entropy_too_high(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Characters from everywhere, as bytes give that were no text."""
+    return above("entropy_too_high", facts.entropy, limits.max_entropy)
+
+
+def too_many_symbols(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Drawings of characters."""
+    if facts.share("symbol") <= limits.max_symbol_share or facts.visible < _FEWEST_LETTERS:
+        return None
+    if facts.different_words >= limits.min_varied_words:
+        return None
+    words = facts.visible - facts.kinds["symbol"]
+    return above("too_many_symbols", 1 - words / len(_without_rows(facts)), limits.max_symbol_share)
+
+
+def _without_rows(facts: Facts) -> str:
+    """The visible text; a dotted line of a table of contents is one dot."""
+    return "".join(_SYMBOL_ROW.sub(r"\1", facts.reading.text).split())
+
+
+def too_many_digits(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Numbers without words to find them by; tables of numbers are what they should be."""
+    if facts.share("digit") <= limits.max_digit_share or facts.kinds["letter"] > limits.max_rest_chars:
+        return None
+    loose = "".join(facts.loose_text.split())
+    if len(loose) * 2 < facts.visible:
+        return None
+    return above("too_many_digits", sum(map(str.isdigit, loose)) / len(loose), limits.max_digit_share)
+
+
+def repeated_lines(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """The same few lines over and over; a poem with a refrain has other lines enough."""
+    if facts.repeated_share <= limits.max_repeated_share:
+        return None
+    if sum(map(meaningful_chars, facts.lines)) > limits.max_rest_chars:
+        return None
+    return above("repeated_lines", facts.repeated_share, limits.max_repeated_share)
+
+
+# Rules about pages that stand in for a document: errors, logins, notices.
+#
+# A document may speak of all these. So a page has to be short, to speak like such a page in more than one
+# way, and to say hardly anything else.
+
+
+_ERROR_WORDS = r"(?:http|error|fehler|erreur|errore|erro|błąd|ошибка|错误|錯誤|エラー|오류|code)"
+_STATUS = re.compile(rf"(?:{_ERROR_WORDS}\W*)*[45]\d\d\b.{{0,50}}")
+# A phrase in a longer sentence is quoted or explained rather than said.
+_SENTENCE_WORDS = 40
+_LABEL_WORDS = 15
+_MOST_WORDS = {"missing": 8}
+# The names of the site and of the page; more of them make slides or an outline.
+_FREE_HEADINGS = 2
+_ALL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """How much of a page speaks like pages of a kind, by which signals, and how much else it says."""
+
+    signals: frozenset[str]
+    chars: int
+    rest: int
+
+    @property
+    def share(self) -> float:
+        return self.chars / (self.chars + self.rest) if self.chars else 0.0
+
+    def finding(self, reason: Reason, least: float, limits: StructureOptions) -> Finding | None:
+        return mostly(reason, self.chars, self.rest, least=least, most_rest=limits.max_rest_chars)
+
+
+def error_page(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """404, 500, access denied, please enable JavaScript."""
+    speech = _speech(
+        facts, limits, ERROR_SIGNALS, lambda label: "status" if _STATUS.fullmatch(label) else None
+    )
+    plain = bool(speech.signals & {"missing", "script"})
+    is_one = (plain and speech.share >= _ALL) or (
+        len(speech.signals) >= 2 and (plain or "visitor" in speech.signals)
+    )
+    return speech.finding("error_page", limits.min_page_share, limits) if is_one else None
+
+
+def login_page(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """A name, a password, and nothing to read before they are given."""
+
+    def field(label: str) -> str | None:
+        return next((name for name, labels in LOGIN_LABELS.items() if label in labels), None)
+
+    speech = _speech(facts, limits, GATE_SIGNALS, field, longest=_LABEL_WORDS)
+    is_one = ("gate" in speech.signals and speech.share >= _ALL) or (
+        len(speech.signals) >= 3 and "password" in speech.signals
+    )
+    return speech.finding("login_page", limits.min_page_share, limits) if is_one else None
+
+
+def boilerplate_page(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """A cookie notice, a call for subscribers, a line of copyright, and nothing else."""
+    speech = _speech(facts, limits, NOTICE_SIGNALS, lambda label: "button" if label in BUTTONS else None)
+    is_one = bool(speech.signals & {"cookies", "newsletter"}) and len(speech.signals) >= 2
+    return speech.finding("boilerplate_page", limits.min_notice_share, limits) if is_one else None
+
+
+def furniture(facts: Facts) -> Callable[[Unit], bool]:
+    """Tells whether a line belongs to the page rather than to its text: menus, lines of copyright."""
+    rights = NOTICE_SIGNALS.heard(facts.plain_text).get("rights", ())
+    return lambda unit: is_menu_entry(unit) or any(phrase in unit.plain for phrase in rights)
+
+
+def is_menu_entry(unit: Unit) -> bool:
+    """Whether a line is a link, or one of the words that menus are made of."""
+    return unit.is_link or unit.label in MENU_LABELS
+
+
+def _speech(
+    facts: Facts,
+    limits: StructureOptions,
+    table: Signals,
+    label: Callable[[str], str | None],
+    longest: int = _SENTENCE_WORDS,
+) -> Speech:
+    """What a page's sentences and labels sound like; menus and lines of copyright count for nothing."""
+    if facts.meaningful - facts.linked > limits.max_page_chars:
+        return Speech(frozenset(), 0, facts.meaningful)
+    heard, is_furniture = table.heard(facts.plain_text), furniture(facts)
+    signals: set[str] = set()
+    chars = rest = headings = 0
+    for unit in facts.units:
+        spoken = {name} if (name := label(unit.label)) else set()
+        for signal, phrases in heard.items():
+            most = min(longest, _MOST_WORDS.get(signal, longest))
+            if unit.words <= most and any(phrase in unit.plain for phrase in phrases):
+                spoken.add(signal)
+        signals |= spoken
+        headings += unit.is_heading and not spoken
+        if spoken:
+            chars += unit.chars
+        elif not is_furniture(unit) and not (unit.is_heading and headings <= _FREE_HEADINGS):
+            rest += unit.chars
+    return Speech(frozenset(signals), chars, rest)
+
+
+# Rules about text that is no content: templates to be filled in, bare metadata, menus, lists of links.
+
+
+_FILLER = ("ipsum", "Ipsum", "IPSUM", "adipiscing", "sadipscing")
+_FILLER_SHARE = 0.6
+_OPEN_FIELD = re.compile(
+    r"\{\{[^{}]{0,80}\}\}|\$\{[^{}]{1,60}\}|<%.{1,60}?%>|%[A-Z_]{3,}%|_{4,}|\bx{4,}\b"
+    r"|\b(?:todo|tbd|tba|tbc|fixme)\b"
+    r"|[\[<](?:your|insert|enter|add|type|describe|placeholder|company|client|customer|recipient|sender"
+    r"|(?:first |last |full )?name|street|address|city|phone|email|website|date|title|subject|job|project"
+    r"|department|amount|signature|logo)\b[^\[\]<>]{0,50}[\]>]",
+    re.IGNORECASE,
+)
+_OPEN_MARKS = ("{", "<", "[", "%", "____", "xxxx", "todo", "tbd", "tba", "tbc", "fixme")
+_OPEN_CHARS = 30
+_FEWEST_OPEN = 3
+_FEWEST_PAIRS = 3
+_PAIR = re.compile(r"(.{1,40}?)\s*[:：\t]\s*(.*)", re.DOTALL)
+_VALUE_WORDS = 15
+_MENU_WORDS = 4
+_LINK_WORDS = 12
+_URL = re.compile(r"[-*•\d.)\s]*(?:https?://|www\.)\S+\s*")
+
+
+def template_page(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Lorem ipsum, or a form whose fields nobody has filled in."""
+    return _filler(facts, limits) or _open_fields(facts, limits)
+
+
+def _filler(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Nothing but filler below the headings: a page that quotes lorem ipsum has a sentence of its own."""
+    if not any(word in facts.reading.text for word in _FILLER):
+        return None
+    filler, rest, is_furniture = 0, 0, furniture(facts)
+    for unit in facts.units:
+        words = words_of(unit.plain)
+        if sum(word in FILLER_WORDS for word in words) > _FILLER_SHARE * len(words):
+            filler += unit.chars
+        elif not unit.is_heading and not is_furniture(unit) and not _is_open(unit):
+            rest += unit.chars
+    return mostly("template_page", filler, rest, least=limits.min_template_share, most_rest=_OPEN_CHARS)
+
+
+def _open_fields(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Headings do not count: a skeleton has those."""
+    if facts.meaningful - facts.linked > limits.max_page_chars:
+        return None
+    units = [unit for unit in facts.units if not unit.is_heading]
+    has_marks = any(mark in facts.plain_text for mark in _OPEN_MARKS)
+    is_open = _is_open if has_marks else lambda unit: unit.label in PLACEHOLDERS
+    filled = [unit for unit in units if not is_open(unit)]
+    open_fields = len(units) - len(filled)
+    if open_fields < _FEWEST_OPEN or sum(unit.chars for unit in filled) > limits.max_rest_chars:
+        return None
+    least = limits.min_template_share
+    return mostly("template_page", open_fields, len(filled), least=least, most_rest=len(filled))
+
+
+def _is_open(unit: Unit) -> bool:
+    left, fields = _OPEN_FIELD.subn("", unit.text)
+    return unit.label in PLACEHOLDERS or (fields > 0 and meaningful_chars(left) <= _OPEN_CHARS)
+
+
+def metadata_only(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Author, date, file size; and not the document they describe."""
+    if facts.meaningful - facts.linked > limits.max_page_chars:
+        return None
+    units = [unit for unit in facts.units if not unit.is_heading and not is_menu_entry(unit)]
+    pairs = list(_metadata(units))
+    described = sum(unit.chars for unit in pairs)
+    rest = sum(unit.chars for unit in units) - described
+    if sum(_key(unit) in METADATA_KEYS for unit in pairs) < _FEWEST_PAIRS:
+        return None
+    return mostly(
+        "metadata_only", described, rest, least=limits.min_notice_share, most_rest=limits.max_rest_chars
+    )
+
+
+def _metadata(units: list[Unit]) -> Iterator[Unit]:
+    """Lines of a known key with its value, or a key alone and the short line after it."""
+    before: Unit | None = None
+    for unit in units:
+        is_value = before is not None and before.label in METADATA_KEYS
+        is_short = unit.words <= _VALUE_WORDS
+        if is_short and (_key(unit) in METADATA_KEYS or is_value):
+            yield unit
+        before = None if is_value else unit
+
+
+def _key(unit: Unit) -> str:
+    match = _PAIR.fullmatch(unit.text)
+    return as_label(plain(match[1])) if match else unit.label
+
+
+def navigation_page(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Menus only: many links of a word or two."""
+    return _links_only(facts, limits, "navigation_page", 0, _MENU_WORDS)
+
+
+def link_list(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """Titles or addresses of other documents only. A whole reference, linked or not, is more than a title."""
+    return _links_only(facts, limits, "link_list", _MENU_WORDS, _LINK_WORDS)
+
+
+def _links_only(
+    facts: Facts, limits: StructureOptions, reason: Reason, above_words: int, most_words: int
+) -> Finding | None:
+    """A list that somebody wrote into a document, rather than a site made of its pages, has a word to it."""
+    if facts.substance > limits.max_rest_chars:
+        return None
+    units = [unit for unit in facts.units if not unit.is_heading]
+    entries = [unit for unit in units if is_menu_entry(unit) or _URL.fullmatch(unit.text)]
+    links = len(facts.reading.links) + sum(not unit.is_link for unit in entries)
+    words = sum(_LINK_WORDS if _URL.fullmatch(unit.text) else unit.words for unit in entries)
+    if links < limits.min_links or not above_words * links < words <= most_words * links:
+        return None
+    linked = sum(unit.chars for unit in entries)
+    rest = sum(unit.chars for unit in units) - linked
+    most_rest = limits.max_rest_chars if facts.reading.is_web_page else _OPEN_CHARS
+    return mostly(reason, linked, rest, least=limits.min_linked_share, most_rest=most_rest)
+
+
+Rule = Callable[[Facts, StructureOptions], Finding | None]
+
+RULES: tuple[Rule, ...] = (
+    corrupt_text,
+    empty,
+    entropy_too_low,
+    entropy_too_high,
+    garbled_encoding,
+    garbled_glyphs,
+    garbled_words,
+    too_many_symbols,
+    too_many_digits,
+    error_page,
+    login_page,
+    boilerplate_page,
+    template_page,
+    metadata_only,
+    navigation_page,
+    link_list,
+    repeated_lines,
+)
+
+
+def structural_filter(facts: Facts, limits: StructureOptions) -> Finding | None:
+    """The finding of the first rule that has one."""
+    return next((finding for rule in RULES if (finding := rule(facts, limits))), None)
+
+
+def fast_filter(facts: Facts, options: AdmissionOptions) -> Finding | None:
+    """The first finding about a document's size or language."""
+    return (
+        too_short(facts, options)
+        or above("too_long", facts.visible, options.max_chars)
+        or language(facts.detected, options.language)
+    )
+
+
+def too_short(facts: Facts, options: AdmissionOptions) -> Finding | None:
+    """Too few letters and digits, and no whole sentence. A text with none at all is empty, not short."""
+    limit = options.min_meaningful_chars
+    if not 0 < facts.meaningful < limit:
+        return None
+    says_something = options.short_text_words and facts.different_words >= options.short_text_words
+    return None if says_something else below("too_short", facts.meaningful, limit)
+
+
+def language(detected: Detected, options: LanguageOptions) -> Finding | None:
+    """Only certain languages are wanted: this one is not certain, or certainly another."""
+    if not options.allowed:
+        return None
+    is_certain = detected.score >= options.min_confidence
+    if not is_certain and options.uncertain != "admit":
+        return below("language_uncertain", detected.score, options.min_confidence)
+    if not is_certain or is_language(detected.language, options.allowed):
+        return None
+    return Finding("language_not_allowed", detected.score, options.min_confidence)

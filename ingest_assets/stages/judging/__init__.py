@@ -1,1 +1,0 @@
-"""What admission knows about one document by itself: pure functions of its text, rows and options."""

@@ -1,0 +1,73 @@
+"""A run that a person starts in the web UI does what a run of `ingest all` does."""
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from ingest_assets.app.driver import statistics_are_due
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.core.schemas import LEXICAL_STATS
+from ingest_assets.defs.automation import INGEST_ALL
+from ingest_assets.defs.build import build_definitions
+from ingest_assets.defs.instance import open_instance
+from ingest_assets.defs.keys import asset_key, batches
+from ingest_tests.conftest import NOTES
+from ingest_tests.runs import run_batches
+
+pytestmark = pytest.mark.graph
+
+
+@pytest.fixture
+def ingested(home: Home, tmp_path: Path) -> Home:
+    """A home with three notes, as `ingest all` leaves it but for the statistics."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in NOTES.items():
+        (folder / name).write_text(text)
+    home.watch(folder)
+    home.scan()
+    run_batches(home, list(home.graph), {})
+    return home
+
+
+def _materialize(home: Home, batch: str, stages: list[str]) -> dg.ExecuteInProcessResult:
+    """As the button does: no tags, and nothing around the run."""
+    job = build_definitions().resolve_job_def(INGEST_ALL)
+    with open_instance(home.layout) as instance:
+        instance.add_dynamic_partitions(batches.name or "", [batch])
+        return job.execute_in_process(
+            instance=instance, partition_key=batch, asset_selection=[asset_key(stage) for stage in stages]
+        )
+
+
+def test_it_looks_at_the_folders_first_and_refreshes_the_statistics(ingested: Home, tmp_path: Path):
+    """Nobody has scanned for it, and nobody finishes after it."""
+    (tmp_path / "notes" / "swarm.md").write_text(NOTES["swarm.md"].replace("May", "June"))
+    assert statistics_are_due(ingested)
+
+    (batch,) = ingested.ledger.batches()
+    result = _materialize(ingested, batch, list(ingested.graph))
+
+    home = open_home(ingested.layout.home)
+    texts = home.tables("chunks").read(lambda rows: rows.select("text")).to_series().to_list()
+    assert result.success
+    assert any("June" in text for text in texts)
+    assert not statistics_are_due(home)
+    assert LEXICAL_STATS.asset in {
+        event.asset_key.to_user_string() for event in result.all_events if event.asset_key is not None
+    }
+
+
+def test_a_document_that_repeats_another_is_settled_by_it(ingested: Home, tmp_path: Path):
+    """As `ingest all` does: the later one is rejected, and says of which it is a duplicate."""
+    (tmp_path / "notes" / "twin.md").write_text(NOTES["feeding.md"])
+
+    (first,) = ingested.ledger.batches()
+    _materialize(ingested, first, list(ingested.graph))
+    _, second = ingested.ledger.batches()
+    _materialize(ingested, second, list(ingested.graph))
+
+    home = open_home(ingested.layout.home)
+    rows = home.tables("admission").read(lambda rows: rows.select("doc_id", "duplicate_of"))
+    assert dict(rows.iter_rows())["notes:twin.md"] == "notes:feeding.md"

@@ -1,1 +1,0 @@
-"""Tests of `ingest_assets.model`."""
