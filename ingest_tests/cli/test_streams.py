@@ -176,7 +176,8 @@ def test_a_press_while_it_starts_ends_it_without_a_traceback(home: Command, afte
 
     _, errors = process.communicate(timeout=60)
 
-    assert process.returncode in (0, 130)
+    # The signal itself ends a process whose interpreter is still starting; shells call that 130 too.
+    assert process.returncode in (0, 130, -signal.SIGINT)
     assert "Traceback" not in errors
 
 
