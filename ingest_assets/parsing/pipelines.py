@@ -20,7 +20,7 @@ from ingest_assets.parsing.engines import (
 )
 from ingest_assets.parsing.errors import OcrUnavailable
 from ingest_assets.parsing.guard.images import image_backend
-from ingest_assets.parsing.guard.inspect import backend_options
+from ingest_assets.parsing.guard.limits import backend_options
 from ingest_assets.parsing.libraries import silence_table_model
 from ingest_assets.parsing.pdf.layout import RENDER_SCALE
 from ingest_assets.settings.parsing import EngineName, ParsingOptions

@@ -14,8 +14,8 @@ from ingest_assets.core.identity import canonical_json
 from ingest_assets.parsing.engines import EMBEDDED, EngineUnavailable, PageEngine
 from ingest_assets.parsing.errors import CorruptDocument, OcrFailed
 from ingest_assets.parsing.guard import check_size, docling_format, inspect
-from ingest_assets.parsing.guard.archives import flattening, watch_html_parts
 from ingest_assets.parsing.guard.images import limit_pillow
+from ingest_assets.parsing.guard.markup import flattening, watch_html_parts
 from ingest_assets.parsing.html import without_clutter
 from ingest_assets.parsing.libraries import OcrClock, go_offline, silence_libraries, without_office_programs
 from ingest_assets.parsing.page_ranges import PageRange, ReadPages
