@@ -82,7 +82,6 @@ def read_lines(path: Path) -> list[tuple[int, str]]:
 # figures of our field notes, which name none. Grade -1 stands once per query; the readme does not explain
 # it, it counts as not relevant.
 
-
 _RECORD = re.compile(r"^\.I\s+(\d{1,9})\s*$", re.MULTILINE | re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,9}", re.ASCII)
 _FIELD = re.compile(r"^\.([A-Z])\s*$", re.MULTILINE)
@@ -161,14 +160,12 @@ def _fields(body: str) -> dict[str, str]:
 def _paper_markdown(fields: dict[str, str]) -> str:
     """A paper as a document: its title as the heading, its text as paragraphs; nothing in it is markup."""
     title = " ".join(fields.get("T", "").split())
-    paragraphs = [" ".join(part.split()) for part in re.split(r"\n(?= )", fields["W"])]
     blocks = [f"# {title}"] if title else []
-    return "\n\n".join([*blocks, *(_escaped(text) for text in paragraphs if text)]) + "\n"
-
-
-def _escaped(text: str) -> str:
-    escaped = _MARKUP.sub(r"\\\1", text)
-    return re.sub(r"^(\d+|)([.)+=-])", r"\1\\\2", escaped)  # no list, no rule
+    for part in re.split(r"\n(?= )", fields["W"]):
+        if text := " ".join(part.split()):
+            escaped = _MARKUP.sub(r"\\\1", text)
+            blocks.append(re.sub(r"^(\d+|)([.)+=-])", r"\1\\\2", escaped))  # no list, no rule
+    return "\n\n".join(blocks) + "\n"
 
 
 def _cranfield_grades(
@@ -231,7 +228,8 @@ def _own_query(line: str, where: str) -> tuple[str, str]:
 
 def _own_grades(path: Path, queries: Container[str], documents: Path) -> dict[str, dict[str, float]]:
     grades: dict[str, dict[str, float]] = defaultdict(dict)
-    names = _names(documents)
+    files = (path for path in documents.rglob("*") if path.is_file())
+    names = {_normal(path.relative_to(documents).as_posix()) for path in files}
     for number, line in read_lines(path):
         fields = [field.strip() for field in line.split("\t")]
         if len(fields) != 3:
@@ -251,12 +249,6 @@ def _own_grades(path: Path, queries: Container[str], documents: Path) -> dict[st
     return grades
 
 
-def _names(documents: Path) -> set[str]:
-    """The documents, by paths as ids have them."""
-    files = (path for path in documents.rglob("*") if path.is_file())
-    return {_normal(path.relative_to(documents).as_posix()) for path in files}
-
-
 def _normal(path: str) -> str:
     """As ids have it: one way to write each path."""
     return posixpath.normpath(unicodedata.normalize("NFC", path))
@@ -270,7 +262,6 @@ def _number(text: str) -> float | None:
 
 
 # Texts and questions with the spans of characters that answer them, as chunking_evaluation has them.
-
 
 _QUESTIONS = "questions_df.csv"
 _COLUMNS = ("question", "references", "corpus_id")
