@@ -1,4 +1,4 @@
-"""The libraries that read documents: their versions, loaded early and quietly, OCR within its time."""
+"""The libraries that read documents: their versions, no network, no chatter, and OCR within its time."""
 
 import logging
 import os
@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
-
-from bs4 import BeautifulSoup
 
 from ingest_assets.core.identity import installed_versions
 from ingest_assets.parsing.errors import OcrTimeout
@@ -47,7 +45,6 @@ def library_versions() -> dict[str, str]:
 
 # The process a reader lives in: no network, no chatter.
 
-
 _NOISY = (
     *("docling", "docling_core", "docling_ibm_models", "RapidOCR", "pypdfium2", "PIL", "bs4"),
     *("httpx", "httpcore"),  # they would tell the address of a vision model with its query
@@ -80,13 +77,12 @@ def silence_table_model() -> None:
     """TableFormer writes lines to standard output, where a command's JSON goes. Must run before it loads."""
     from docling_ibm_models.tableformer import settings
 
-    settings.get_custom_logger = _silent_logger
+    def silent_logger(name: str, level: int, stream: object = None) -> logging.Logger:
+        logger = logging.getLogger(name)
+        logger.disabled = True
+        return logger
 
-
-def _silent_logger(name: str, level: int, stream: object = None) -> logging.Logger:
-    logger = logging.getLogger(name)
-    logger.disabled = True
-    return logger
+    settings.get_custom_logger = silent_logger
 
 
 # How long OCR may take for one document; it cannot be stopped within a page, only between two.
@@ -120,11 +116,3 @@ class OcrClock:
                 f"Text recognition took longer than the {self._limit_seconds:g} s allowed for a document; "
                 "split it or raise parsing.ocr_timeout_seconds."
             )
-
-
-# What libraries prepare when they are first used, and every worker would prepare for itself.
-#
-# Imported where workers are forked from, and nowhere else.
-
-
-BeautifulSoup("", "html.parser").select("p:has(p)")  # its selectors' patterns, a seventh of a second
