@@ -18,7 +18,7 @@ from ingest_assets.search.ranking import ndcg, recall, reciprocal_rank
 
 # Where in a text a chunk of it stands, by its tokens: whitespace and lost markup do not matter.
 
-_GRAM = 3
+_GRAM = 3  # tokens in a row, by which a place is found: fewer are in too many places
 _SLACK = 40  # tokens by which a chunk's place may be shifted inside itself: markup that reading took away
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-MAX_BANNER_CHARS = 3000
-MIN_LINK_SHARE = 0.6
+MAX_BANNER_CHARS = 3000  # longer texts about cookies are articles
+MIN_LINK_SHARE = 0.6  # of the characters; what is only called a menu has fewer links
 _ASIDE = ("nav", "aside", "footer", "dialog", "menu")
 _ASIDE_ROLES = frozenset(
     {"navigation", "complementary", "contentinfo", "search", "menu", "menubar", "dialog", "alertdialog"}

@@ -21,7 +21,7 @@ SVG = "image/svg+xml"
 OUTLOOK = "application/vnd.ms-outlook"
 XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
-MAX_ZERO_SHARE = 0.01
+MAX_ZERO_SHARE = 0.01  # of the first bytes; fewer zeros may be an accident in a text
 MIN_WIDE_LETTERS = 8  # before a look at text in two-byte letters says anything
 
 # The kinds that can be read, and the name Docling's `InputFormat` has for each.

@@ -35,9 +35,9 @@ from ingest_assets.settings.parsing import VlmOptions
 
 # One page, one question to a vision model, one answer. What goes wrong is told by status, not by words.
 
-ATTEMPTS = 4
-PAUSE_SECONDS = 1.0
-MAX_PAUSE_SECONDS = 30.0
+ATTEMPTS = 4  # for one page, before its document fails and may be retried as a whole
+PAUSE_SECONDS = 1.0  # before the second attempt
+MAX_PAUSE_SECONDS = 30.0  # whatever a server asks for: a worker waits in it
 _MAX_PIXELS = 4096  # of the longer side of a page's picture
 _TAG = re.compile(r"<[a-z_]+[0-9]*>")
 

@@ -92,8 +92,8 @@ def _repeated(pattern: re.Pattern[bytes], attributes: bytes) -> int:
 
 # Archives of all kinds: their members, and the markup in them.
 
-MAX_ARCHIVE_DEPTH = 4
-_HEAD_BYTES = 65536
+MAX_ARCHIVE_DEPTH = 4  # a workbook inside a report is two deep
+_HEAD_BYTES = 65536  # of a part, where its DOCTYPE and its first element are
 _DECK = "ppt/presentation.xml"
 _ENCRYPTED = 0x1
 _MARKUP = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".svg", ".vml")
@@ -205,6 +205,7 @@ _UNREADABLE_OLE = (
     *(OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
     *(struct.error, RecursionError),
 )
+# Sizes of a directory entry and of the name in it, by the file format (MS-CFB).
 _ENTRY_BYTES = 128
 _ENTRIES = 32  # programs write what matters first
 _NAME_BYTES = 64

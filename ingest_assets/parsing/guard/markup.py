@@ -26,7 +26,7 @@ _ENCODINGS = (
     *("koi8_r", "koi8_u", "iso8859_5", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
 )
 _REPLACED = "W_TEXT_REPLACED"
-_SAMPLE_BYTES = 65536
+_SAMPLE_BYTES = 65536  # of a text, to tell its encoding by
 _BAD = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffd-\uffff]")
 _ACCENTED = re.compile(b"[\x80-\xff]")
 _MARKS = (
@@ -116,7 +116,7 @@ def _replaced(text: str) -> str:
 
 # Markup is text: less of it harms its parser than of an archive.
 HARMLESS_MARKUP_BYTES = MEBIBYTE
-MAX_ENTITY_DEPTH = 50
+MAX_ENTITY_DEPTH = 50  # what goes deeper counts as endless
 _NAME = r"[^\s;&%\"'<>]+"
 _DECLARATION = re.compile(
     rf"<!ENTITY\s+(?:%\s+)?({_NAME})\s+(?:\"([^\"]*)\"|'([^']*)'|(?:SYSTEM|PUBLIC)\b)", re.IGNORECASE
@@ -169,7 +169,7 @@ def _sizes(values: Mapping[str, str]) -> dict[str, float]:
 
 MAX_DEPTH = 200  # Docling walks elements by recursion; browsers stop at 512
 FLATTENED = f"W_HTML_FLATTENED: elements more than {MAX_DEPTH} deep were taken out of those around them"
-MAX_QUOTES = 100
+MAX_QUOTES = 100  # a hundred answers to answers are a long thread; a thousand are an attack
 _DEEP_QUOTE = re.compile(rf"^(?:[ \t]{{0,3}}>){{{MAX_QUOTES + 1}}}", re.MULTILINE)
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 _VOID = frozenset(

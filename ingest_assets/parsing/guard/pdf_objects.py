@@ -26,7 +26,7 @@ _NAME = re.compile(rb"/([A-Za-z0-9]+)")
 _ESCAPE = re.compile(rb"#([0-9A-Fa-f]{2})")
 _FLATE = (b"FlateDecode", b"Fl")
 _ASCII = (b"ASCII85Decode", b"A85", b"ASCIIHexDecode", b"AHx")
-_PIECE = 1024 * 1024
+_PIECE = 1024 * 1024  # bytes that are unfolded before the limit is looked at again
 _ZLIB_HEADER_BYTES = 2
 
 
@@ -130,7 +130,7 @@ def _from_ascii(pieces: Iterable[bytes], name: bytes) -> Iterator[bytes]:
 # What a PDF holds, by its objects: every stream is unfolded once and counted, and almost nothing is kept.
 
 _KEPT_BYTES = 16 * MEBIBYTE  # of a form or an object stream, to be looked into
-_BYTES_PER_PIXEL = 4
+_BYTES_PER_PIXEL = 4  # at most: CMYK
 _MOST_DEFLATED = 1032  # times its size: no stream of that kind unfolds to more
 _PICTURE = re.compile(rb"/Subtype\s*/Image\b")
 _FORM = re.compile(rb"/Subtype\s*/Form\b")
@@ -200,7 +200,7 @@ def _unfold(stream: PdfObject, found: PdfContents, options: ParsingOptions) -> i
 # Who draws whom in a PDF: pages whose content is damaged, and forms that draw each other without end.
 
 MAX_DRAWINGS = 100_000  # of forms, for what one form draws
-MAX_FORM_DEPTH = 50
+MAX_FORM_DEPTH = 50  # what goes deeper counts as endless
 _ANY_NAME = rb"/([^\s/\[\]<>(){}%]+)"
 _REFERENCE = rb"(\d{1,10})\s+\d{1,5}\s+R\b"
 _DRAWS = re.compile(_ANY_NAME + rb"\s+Do\b")
