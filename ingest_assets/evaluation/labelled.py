@@ -146,15 +146,12 @@ def _cranfield_records(path: Path) -> list[tuple[int, int, dict[str, str]]]:
     if not heads:
         raise ConfigError(f"{path}: holds no record that begins with `.I`; give Cranfield's own file.")
     ends = [*(head.start() for head in heads[1:]), len(text)]
-    return [
-        (text.count("\n", 0, head.start()) + 1, int(head[1]), _fields(text[head.end() : end]))
-        for head, end in zip(heads, ends, strict=True)
-    ]
-
-
-def _fields(body: str) -> dict[str, str]:
-    parts = _FIELD.split(body)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    records = []
+    for head, end in zip(heads, ends, strict=True):
+        parts = _FIELD.split(text[head.end() : end])
+        fields = dict(zip(parts[1::2], parts[2::2], strict=True))
+        records.append((text.count("\n", 0, head.start()) + 1, int(head[1]), fields))
+    return records
 
 
 def _paper_markdown(fields: dict[str, str]) -> str:

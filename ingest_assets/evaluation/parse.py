@@ -13,7 +13,7 @@ from ingest_assets.evaluation.scores import Agreement, Scores, pooled, rounded, 
 from ingest_assets.intake.folders.walk import Exclusions, Problem, require_folder, walk
 from ingest_assets.parsing.engines import PageEngine, choose_engine
 from ingest_assets.parsing.libraries import library_versions
-from ingest_assets.parsing.media import DOCLING_FORMATS, media_type
+from ingest_assets.parsing.media import DOCLING_FORMATS, HEAD_BYTES, media_type
 from ingest_assets.parsing.reader import ParsedDocument
 from ingest_assets.runner.attempt import caught, described
 from ingest_assets.settings.parsing import ParsingOptions
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ingest_assets.parsing.reader import DocumentReader
 
 STAGE = "doctags"
-HEAD_BYTES = 8192
 MARKDOWN = (".md", ".markdown")
 _NOT_DECODED = "<!-- formula-not-decoded -->"
 

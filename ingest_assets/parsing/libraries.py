@@ -43,33 +43,25 @@ def library_versions() -> dict[str, str]:
     return installed_versions(*DECIDING)
 
 
-# The process a reader lives in: no network, no chatter.
-
 _NOISY = (
     *("docling", "docling_core", "docling_ibm_models", "RapidOCR", "pypdfium2", "PIL", "bs4"),
     *("httpx", "httpcore"),  # they would tell the address of a vision model with its query
 )
 
 
-def go_offline() -> None:
-    """Model hubs are never asked. Must run before Docling is imported."""
+def prepare_process() -> None:
+    """No network, no chatter, no program that only some hosts have. Must run before Docling is imported."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TRANSFORMERS_OFFLINE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-
-
-def silence_libraries() -> None:
-    """What a document did wrong is in its row; the libraries' own lines would only be repeated for each."""
+    # what a document did wrong is in its row; the libraries' own lines would only be repeated for each
     for name in _NOISY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     for category in (DeprecationWarning, FutureWarning, UserWarning, RuntimeWarning):
         warnings.filterwarnings("ignore", category=category, module=r"docling.*|rapidocr.*|bs4.*|openpyxl.*")
-
-
-def without_office_programs() -> None:
-    """Docling draws some Office shapes with LibreOffice where it finds one: output would vary by host."""
     from docling.backend.docx.drawingml import utils
 
+    # Docling draws some Office shapes with LibreOffice where it finds one: output would vary by host
     utils.get_libreoffice_cmd = lambda raise_if_unavailable=False: None
 
 

@@ -21,6 +21,7 @@ SVG = "image/svg+xml"
 OUTLOOK = "application/vnd.ms-outlook"
 XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
+HEAD_BYTES = 8192  # of a file: enough for its magic bytes and the first members of an archive
 MAX_ZERO_SHARE = 0.01  # of the first bytes; fewer zeros may be an accident in a text
 MIN_WIDE_LETTERS = 8  # before a look at text in two-byte letters says anything
 

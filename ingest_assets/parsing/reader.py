@@ -15,7 +15,7 @@ from ingest_assets.parsing.errors import CorruptDocument, EngineUnavailable, Ocr
 from ingest_assets.parsing.guard import check_size, docling_format, inspect
 from ingest_assets.parsing.guard.images import limit_pillow
 from ingest_assets.parsing.guard.markup import flattening, watch_html_parts
-from ingest_assets.parsing.libraries import OcrClock, go_offline, silence_libraries, without_office_programs
+from ingest_assets.parsing.libraries import OcrClock, prepare_process
 from ingest_assets.parsing.page_ranges import PageRange, ReadPages
 from ingest_assets.parsing.pipelines import Engines
 from ingest_assets.settings.parsing import ParsingOptions
@@ -133,9 +133,7 @@ class DocumentReader:
     """Docling, warm. Made once per worker process; reads one document at a time."""
 
     def __init__(self, options: ParsingOptions, threads: int, engine: PageEngine = EMBEDDED) -> None:
-        go_offline()
-        silence_libraries()
-        without_office_programs()
+        prepare_process()
         watch_html_parts()
         self._options = options
         self._engines = Engines(options, threads, engine)
