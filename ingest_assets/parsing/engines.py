@@ -145,8 +145,11 @@ def _read_text(path: Path) -> str:
         return ""
 
 
+# Which engine reads pages, and what of it belongs into fingerprints.
+
 PAGE_FORMATS = ("pdf", "image")  # read page by page: what an engine is for
-_TORCH = ("torch", "torchvision", "transformers")
+_TORCH = ("torch", "torchvision", "transformers")  # what Docling's own models run on
+# Settings of the vision model that change its answers; the others say how it is reached.
 _ASKED = ("url", "model", "prompt", "response_format", "image_scale", "max_tokens")
 
 
