@@ -130,7 +130,7 @@ def _from_ascii(pieces: Iterable[bytes], name: bytes) -> Iterator[bytes]:
 # What a PDF holds, by its objects: every stream is unfolded once and counted, and almost nothing is kept.
 
 _KEPT_BYTES = 16 * MEBIBYTE  # of a form or an object stream, to be looked into
-_BYTES_PER_PIXEL = 4  # at most: CMYK
+_BYTES_PER_PIXEL = 4  # as CMYK with 8 bits has
 _MOST_DEFLATED = 1032  # times its size: no stream of that kind unfolds to more
 _PICTURE = re.compile(rb"/Subtype\s*/Image\b")
 _FORM = re.compile(rb"/Subtype\s*/Form\b")
