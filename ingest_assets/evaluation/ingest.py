@@ -2,7 +2,7 @@
 
 import contextlib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,13 +148,9 @@ def report_object(done: Ingested, chosen: LabelledSet, gates: Sequence[Gate]) ->
     if chosen.spans:
         measured = _passages_measured(with_fused(chunks), done, chosen)
     else:
-        documents = document_rankings(chunks, done.document_of)
-        measured = {
-            "rankings": {
-                name: document_figures(found, chosen.relevant, chosen.graded)
-                for name, found in documents.items()
-            }
-        }
+        rankings = document_rankings(chunks, done.document_of).items()
+        figures = {name: document_figures(found, chosen.relevant, chosen.graded) for name, found in rankings}
+        measured = {"rankings": figures}
     judged = [gate.judged(measured["rankings"]) for gate in gates]
     is_good = not done.failed and not done.broken and all(gate["passed"] for gate in judged)
     return {
@@ -172,7 +168,9 @@ def report_object(done: Ingested, chosen: LabelledSet, gates: Sequence[Gate]) ->
 def _passages_measured(
     rankings: dict[str, dict[str, list[str]]], done: Ingested, chosen: LabelledSet
 ) -> dict[str, Any]:
-    passages = passages_of(chosen.texts, chosen.spans, _chunk_texts(done))
+    rows = done.home.tables("chunks").read(lambda table: table.select("chunk_id", "text"))
+    chunks = [(chunk_id, done.document_of[chunk_id], text) for chunk_id, text in rows.iter_rows()]
+    passages = passages_of(chosen.texts, chosen.spans, chunks)
     in_all = {name: passage_figures(found, passages, list(chosen.spans)) for name, found in rankings.items()}
     texts = {name: [query for query, (of, _) in chosen.spans.items() if of == name] for name in chosen.texts}
     by_text = {
@@ -185,11 +183,6 @@ def _passages_measured(
         "by_text": by_text,
         "aligned_share": {"all": round(passages.aligned_share(), 4), **shares},
     }
-
-
-def _chunk_texts(done: Ingested) -> Iterable[tuple[str, str, str]]:
-    rows = done.home.tables("chunks").read(lambda each: each.select("chunk_id", "text"))
-    return [(chunk_id, done.document_of[chunk_id], text) for chunk_id, text in rows.iter_rows()]
 
 
 def _models(home: Home) -> dict[str, dict[str, str]]:

@@ -82,7 +82,6 @@ def read_lines(path: Path) -> list[tuple[int, str]]:
 # figures of our field notes, which name none. Grade -1 stands once per query; the readme does not explain
 # it, it counts as not relevant.
 
-
 _RECORD = re.compile(r"^\.I\s+(\d{1,9})\s*$", re.MULTILINE | re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,9}", re.ASCII)
 _FIELD = re.compile(r"^\.([A-Z])\s*$", re.MULTILINE)
@@ -147,28 +146,23 @@ def _cranfield_records(path: Path) -> list[tuple[int, int, dict[str, str]]]:
     if not heads:
         raise ConfigError(f"{path}: holds no record that begins with `.I`; give Cranfield's own file.")
     ends = [*(head.start() for head in heads[1:]), len(text)]
-    return [
-        (text.count("\n", 0, head.start()) + 1, int(head[1]), _fields(text[head.end() : end]))
-        for head, end in zip(heads, ends, strict=True)
-    ]
-
-
-def _fields(body: str) -> dict[str, str]:
-    parts = _FIELD.split(body)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    records = []
+    for head, end in zip(heads, ends, strict=True):
+        parts = _FIELD.split(text[head.end() : end])
+        fields = dict(zip(parts[1::2], parts[2::2], strict=True))
+        records.append((text.count("\n", 0, head.start()) + 1, int(head[1]), fields))
+    return records
 
 
 def _paper_markdown(fields: dict[str, str]) -> str:
     """A paper as a document: its title as the heading, its text as paragraphs; nothing in it is markup."""
     title = " ".join(fields.get("T", "").split())
-    paragraphs = [" ".join(part.split()) for part in re.split(r"\n(?= )", fields["W"])]
     blocks = [f"# {title}"] if title else []
-    return "\n\n".join([*blocks, *(_escaped(text) for text in paragraphs if text)]) + "\n"
-
-
-def _escaped(text: str) -> str:
-    escaped = _MARKUP.sub(r"\\\1", text)
-    return re.sub(r"^(\d+|)([.)+=-])", r"\1\\\2", escaped)  # no list, no rule
+    for part in re.split(r"\n(?= )", fields["W"]):
+        if text := " ".join(part.split()):
+            escaped = _MARKUP.sub(r"\\\1", text)
+            blocks.append(re.sub(r"^(\d+|)([.)+=-])", r"\1\\\2", escaped))  # no list, no rule
+    return "\n\n".join(blocks) + "\n"
 
 
 def _cranfield_grades(
@@ -231,7 +225,8 @@ def _own_query(line: str, where: str) -> tuple[str, str]:
 
 def _own_grades(path: Path, queries: Container[str], documents: Path) -> dict[str, dict[str, float]]:
     grades: dict[str, dict[str, float]] = defaultdict(dict)
-    names = _names(documents)
+    files = (path for path in documents.rglob("*") if path.is_file())
+    names = {_normal(path.relative_to(documents).as_posix()) for path in files}
     for number, line in read_lines(path):
         fields = [field.strip() for field in line.split("\t")]
         if len(fields) != 3:
@@ -251,12 +246,6 @@ def _own_grades(path: Path, queries: Container[str], documents: Path) -> dict[st
     return grades
 
 
-def _names(documents: Path) -> set[str]:
-    """The documents, by paths as ids have them."""
-    files = (path for path in documents.rglob("*") if path.is_file())
-    return {_normal(path.relative_to(documents).as_posix()) for path in files}
-
-
 def _normal(path: str) -> str:
     """As ids have it: one way to write each path."""
     return posixpath.normpath(unicodedata.normalize("NFC", path))
@@ -270,7 +259,6 @@ def _number(text: str) -> float | None:
 
 
 # Texts and questions with the spans of characters that answer them, as chunking_evaluation has them.
-
 
 _QUESTIONS = "questions_df.csv"
 _COLUMNS = ("question", "references", "corpus_id")

@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from html.parser import HTMLParser
 
 import regex
@@ -103,12 +102,6 @@ class _Collector:
         self.level = 0  # of the heading whose text comes next
         self.is_in_cell = False  # the next text is a cell's
 
-    def table(self) -> None:
-        self.tables.append([])
-
-    def row(self) -> None:
-        self.tables[-1].append([])
-
     def text(self, text: str) -> None:
         """A heading, a cell or a block of text."""
         words = words_of(_HEADING_IN_CELL.sub("", text) if self.is_in_cell else text)
@@ -119,45 +112,29 @@ class _Collector:
             self.headings.append(Heading(" ".join(words), self.level))
         self.level, self.is_in_cell = 0, False
 
-    def reading(self) -> Reading:
-        tables = (tuple(tuple(row) for row in table if row) for table in self.tables)
-        return Reading(tuple(self.words), tuple(self.headings), tuple(table for table in tables if table))
-
 
 def read_markdown(text: str) -> Reading:
     """Everything that is compared of a Markdown text (CommonMark with tables; HTML inside it is read too)."""
     found = _Collector()
-    _walk(_parser().parse(text), found)
-    return found.reading()
-
-
-@cache
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"maxNesting": 100})
-    return parser.enable(["table", "strikethrough"])
-
-
-def _walk(tokens: Sequence[Token], found: _Collector) -> None:
-    for token in tokens:
+    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
+    for token in parser.parse(text):
         match token.type:
             case "heading_open":
                 found.level = int(token.tag[1:])
             case "table_open":
-                found.table()
+                found.tables.append([])
             case "tr_open":
-                found.row()
+                found.tables[-1].append([])
             case "th_open" | "td_open":
                 found.is_in_cell = True
             case "inline":
-                found.text(_inline_text(token))
+                found.text(_FORMULA.sub(r"\1", "".join(_inline_parts(token.children or ()))))
             case "fence" | "code_block":
                 found.text(token.content)
             case "html_block":
                 _Html(found).read(token.content)
-
-
-def _inline_text(token: Token) -> str:
-    return _FORMULA.sub(r"\1", "".join(_inline_parts(token.children or ())))
+    tables = (tuple(tuple(row) for row in table if row) for table in found.tables)
+    return Reading(tuple(found.words), tuple(found.headings), tuple(table for table in tables if table))
 
 
 def _inline_parts(tokens: Sequence[Token]) -> Iterator[str]:
@@ -191,9 +168,9 @@ class _Html(HTMLParser):
         self._end_text()
         if tag == "table":
             self._open_tables += 1
-            self._found.table()
+            self._found.tables.append([])
         elif tag == "tr" and self._open_tables:
-            self._found.row()
+            self._found.tables[-1].append([])
         elif _HEADING_TAG.fullmatch(tag):
             self._found.level = int(tag[1:])
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -13,7 +13,7 @@ from ingest_assets.evaluation.scores import Agreement, Scores, pooled, rounded, 
 from ingest_assets.intake.folders.walk import Exclusions, Problem, require_folder, walk
 from ingest_assets.parsing.engines import PageEngine, choose_engine
 from ingest_assets.parsing.libraries import library_versions
-from ingest_assets.parsing.media import DOCLING_FORMATS, media_type
+from ingest_assets.parsing.media import DOCLING_FORMATS, HEAD_BYTES, media_type
 from ingest_assets.parsing.reader import ParsedDocument
 from ingest_assets.runner.attempt import caught, described
 from ingest_assets.settings.parsing import ParsingOptions
@@ -21,9 +21,8 @@ from ingest_assets.settings.parsing import ParsingOptions
 if TYPE_CHECKING:
     from ingest_assets.parsing.reader import DocumentReader
 
-
 STAGE = "doctags"
-HEAD_BYTES = 8192
+MARKDOWN = (".md", ".markdown")
 _NOT_DECODED = "<!-- formula-not-decoded -->"
 
 
@@ -85,19 +84,17 @@ def sample_of(name: str, path: Path, truth: Path | None) -> Sample:
 
 
 def measure_all(samples: Sequence[Sample], reader: "DocumentReader") -> Iterator[Measured]:
-    """Read and compare one document after the other; a document that cannot be read costs only itself."""
-    warm_up(samples, reader)
-    for sample in samples:
-        yield measure(sample, reader)
+    """Read and compare one document after the other; a document that cannot be read costs only itself.
 
-
-def warm_up(samples: Iterable[Sample], reader: "DocumentReader") -> None:
-    """Read the smallest readable document of each format once: loading models is in nobody's time."""
+    The smallest readable document of each format is read once before: loading models is in nobody's time.
+    """
     warm: set[str] = set()
     for sample in sorted(samples, key=lambda sample: (sample.size_bytes, sample.name)):
         if sample.kind not in warm:
             _, error = caught(partial(_read, sample, reader))
             warm |= {sample.kind} if error is None else set()
+    for sample in samples:
+        yield measure(sample, reader)
 
 
 def measure(sample: Sample, reader: "DocumentReader") -> Measured:
@@ -141,29 +138,21 @@ def markdown_of(parsed: ParsedDocument, *, like: str) -> str:
     return str(document.export_to_markdown(compact_tables=True))
 
 
-MARKDOWN = (".md", ".markdown")
-
-
 def find_truth(relative: PurePosixPath, documents: Path, truth: Path) -> Path | None:
     """The truth of the document at `relative` below `documents`: `<file>.md`, else `<stem>.md`.
 
     It is looked for at the same place below `truth`; also when one of the two folders is that of a single
     kind and the other one is the folder above. A Markdown document without one is its own truth.
     """
-    own = documents / relative
-    for folder in _folders(relative, documents, truth):
-        for name in (f"{relative.name}.md", f"{relative.stem}.md"):
-            if (folder / name).is_file():
-                return folder / name
-    return own if relative.suffix.lower() in MARKDOWN else None
-
-
-def _folders(relative: PurePosixPath, documents: Path, truth: Path) -> list[Path]:
     parents = relative.parent.parts
     folders = [truth.joinpath(*parents), truth.joinpath(documents.name, *parents)]
     if parents[:1] == (truth.name,):
         folders.append(truth.joinpath(*parents[1:]))
-    return folders
+    for folder in folders:
+        for name in (f"{relative.name}.md", f"{relative.stem}.md"):
+            if (folder / name).is_file():
+                return folder / name
+    return documents / relative if relative.suffix.lower() in MARKDOWN else None
 
 
 def report_object(measured: Sequence[Measured]) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from ingest_assets.search.ranking import ndcg, recall, reciprocal_rank
 
 # Where in a text a chunk of it stands, by its tokens: whitespace and lost markup do not matter.
 
-
-_GRAM = 3
+_GRAM = 3  # tokens in a row, by which a place is found: fewer are in too many places
 _SLACK = 40  # tokens by which a chunk's place may be shifted inside itself: markup that reading took away
 
 
@@ -38,17 +37,15 @@ class TextIndex:
         start = self._start_of(chunk)
         if start is None:
             return []
-        places = self._places_from(start, list(chunk))
+        if self._tokens[start : start + len(chunk)] == list(chunk):
+            places = list(range(start, start + len(chunk)))
+        else:
+            low = max(0, start - _SLACK)
+            window = self._tokens[low : start + len(chunk) + 2 * _SLACK]
+            blocks = SequenceMatcher(None, window, chunk, autojunk=False).get_matching_blocks()
+            places = [low + block.a + offset for block in blocks for offset in range(block.size)]
         self._next = places[-1] + 1 if places else self._next
         return places
-
-    def _places_from(self, start: int, chunk: list[str]) -> list[int]:
-        if self._tokens[start : start + len(chunk)] == chunk:
-            return list(range(start, start + len(chunk)))
-        low = max(0, start - _SLACK)
-        window = self._tokens[low : start + len(chunk) + 2 * _SLACK]
-        matcher = SequenceMatcher(None, window, chunk, autojunk=False)
-        return [low + m.a + offset for m in matcher.get_matching_blocks() for offset in range(m.size)]
 
     def _start_of(self, chunk: Sequence[str]) -> int | None:
         """Where most runs of three tokens say that the chunk begins; if many, the nearest to the last end."""
@@ -56,22 +53,17 @@ class TextIndex:
         for offset in range(max(len(chunk) - _GRAM + 1, 1)):
             for place in self._grams.get(tuple(chunk[offset : offset + _GRAM]), ()):
                 votes[place - offset] += 1
-        if not votes:
-            return self._short_start(chunk)
+        if not votes:  # too short for a run, or without one in the text: after the last one, if anywhere
+            return self._next if chunk else None
         most = max(votes.values())
         good = [start for start, count in votes.items() if count >= 0.9 * most]
         return max(0, min(good, key=lambda start: (abs(start - self._next), start)))
-
-    def _short_start(self, chunk: Sequence[str]) -> int | None:
-        """A chunk too short for a run, or without one in the text: after the last one, if anywhere."""
-        return self._next if chunk else None
 
 
 # Passages that answer a question, and chunks, as the tokens of the text that both were taken from.
 #
 # A token is a word or a mark, whatever the model: figures of models with different tokenizers can be
 # compared. Scripts written without spaces have a token for each letter, with the marks on it.
-
 
 Span = tuple[int, int]  # of characters, the end not included
 Token = tuple[str, int]  # the text's name, and the token's number in it
@@ -129,11 +121,6 @@ class Chunk:
     places: frozenset[int]
     length: int
 
-    @property
-    def tokens(self) -> frozenset[Token]:
-        """Of all texts."""
-        return frozenset((self.name, place) for place in self.places)
-
 
 @dataclass(frozen=True, slots=True)
 class Passages:
@@ -153,8 +140,8 @@ class Passages:
         twice, and those without a place in the text are read too."""
         chosen = [self.chunks[chunk] for chunk in chunks]
         wanted = self.wanted[query]
-        both = wanted & frozenset[Token]().union(*(chunk.tokens for chunk in chosen))
-        return Overlap(len(both), sum(chunk.length for chunk in chosen), len(wanted))
+        held = {(chunk.name, place) for chunk in chosen for place in chunk.places}
+        return Overlap(len(wanted & held), sum(chunk.length for chunk in chosen), len(wanted))
 
 
 def passages_of(
@@ -189,20 +176,20 @@ def document_figures(
     rankings: Mapping[str, Sequence[str]], relevant: Gains, graded: Gains | None = None
 ) -> Figures:
     """Means over the queries that have a relevant document. What was not found counts as a miss."""
-    per_query = [_figures_of_query(rankings[query], relevant[query]) for query in relevant]
-    figures = _means(per_query)
+    figures = _means(
+        [
+            {
+                "ndcg@10": ndcg(rankings[query], gains, 10),
+                "recall@10": recall(rankings[query], gains, 10),
+                "recall@100": recall(rankings[query], gains, 100),
+                "mrr": reciprocal_rank(rankings[query], gains),
+            }
+            for query, gains in relevant.items()
+        ]
+    )
     if graded is not None:
         figures |= _means([{"ndcg_graded@10": ndcg(rankings[query], graded[query], 10)} for query in graded])
     return figures
-
-
-def _figures_of_query(ranking: Sequence[str], gains: Mapping[str, float]) -> Figures:
-    return {
-        "ndcg@10": ndcg(ranking, gains, 10),
-        "recall@10": recall(ranking, gains, 10),
-        "recall@100": recall(ranking, gains, 100),
-        "mrr": reciprocal_rank(ranking, gains),
-    }
 
 
 def passage_figures(
@@ -227,7 +214,6 @@ def _means(rows: Sequence[Figures]) -> Figures:
 
 
 # Figures that must be reached, as in `dense.ndcg@10=0.395`.
-
 
 RANKINGS = ("dense", "sparse", "lexical", "fused")
 _GATE = re.compile(r"([a-z]+)\.([a-z_]+(?:@\d+)?)=(\d*\.?\d+)")

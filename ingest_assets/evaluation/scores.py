@@ -72,7 +72,11 @@ def order_score(ours: Sequence[str], truth: Sequence[str]) -> float | None:
     if tuple(ours) == tuple(truth):
         return 1.0 if ours else None
     places = _anchors(ours, truth)
-    return _longest_rise(places) / len(places) if places else None
+    ends: list[int] = []  # of the longest increasing subsequence
+    for place in places:
+        at = bisect_left(ends, place)
+        ends[at : at + 1] = [place]
+    return len(ends) / len(places) if places else None
 
 
 def _anchors(ours: Sequence[str], truth: Sequence[str]) -> list[int]:
@@ -93,15 +97,6 @@ def _unique_runs(words: Sequence[str], length: int) -> dict[tuple[str, ...], int
     return {run: at for at, run in enumerate(runs) if counts[run] == 1}
 
 
-def _longest_rise(places: Sequence[int]) -> int:
-    """The length of the longest increasing subsequence."""
-    ends: list[int] = []
-    for place in places:
-        at = bisect_left(ends, place)
-        ends[at : at + 1] = [place]
-    return len(ends)
-
-
 _MOST_PAIRS = 250_000  # of rows, before two tables are compared row by row without looking for shifts
 
 
@@ -115,7 +110,7 @@ def cell_agreement(ours: Sequence[Table], truth: Sequence[Table]) -> Agreement:
     """
     pairs = _table_pairs(ours, truth)
     matched = sum(_aligned_cells(ours[here], truth[there]) for here, there in pairs)
-    return Agreement(matched, sum(map(_filled_cells, truth)), sum(map(_filled_cells, ours)))
+    return Agreement(matched, _cell_texts(truth).total(), _cell_texts(ours).total())
 
 
 def content_agreement(ours: Sequence[Table], truth: Sequence[Table]) -> Agreement:
@@ -126,10 +121,6 @@ def content_agreement(ours: Sequence[Table], truth: Sequence[Table]) -> Agreemen
 
 def _cell_texts(tables: Sequence[Table]) -> Counter[str]:
     return Counter(cell for table in tables for row in table for cell in row if cell)
-
-
-def _filled_cells(table: Table) -> int:
-    return _cell_texts([table]).total()
 
 
 def _table_pairs(ours: Sequence[Table], truth: Sequence[Table]) -> list[tuple[int, int]]:
@@ -170,7 +161,10 @@ def _aligned(ours: Table, truth: Table) -> list[tuple[int, int]]:
         return [(at, at) for at in range(min(len(ours), len(truth)))]
     here, there = [Counter(filter(None, line)) for line in ours], [Counter(filter(None, t)) for t in truth]
     common = [[(a & b).total() for b in there] for a in here]
-    best = _best_sums(common, len(truth))
+    # for each place in both, the most cells that the rest can have in common
+    best = [[0] * (len(truth) + 1) for _ in range(len(ours) + 1)]
+    for i, j in product(reversed(range(len(ours))), reversed(range(len(truth)))):
+        best[i][j] = max(common[i][j] + best[i + 1][j + 1], best[i + 1][j], best[i][j + 1])
     pairs, i, j = [], 0, 0
     while i < len(ours) and j < len(truth):
         if common[i][j] and best[i][j] == common[i][j] + best[i + 1][j + 1]:
@@ -181,15 +175,6 @@ def _aligned(ours: Table, truth: Table) -> list[tuple[int, int]]:
         else:
             j += 1
     return pairs
-
-
-def _best_sums(common: list[list[int]], width: int) -> list[list[int]]:
-    """For each place in both, the most cells that the rest can have in common."""
-    best = [[0] * (width + 1) for _ in range(len(common) + 1)]
-    for i in reversed(range(len(common))):
-        for j in reversed(range(width)):
-            best[i][j] = max(common[i][j] + best[i + 1][j + 1], best[i + 1][j], best[i][j + 1])
-    return best
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ingest_assets.core.endpoints import key_fault
-from ingest_assets.core.errors import Category, ConfigError, ItemError
+from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import installed_versions, sha256_text
 from ingest_assets.core.model_hub import (
     ANSWER_SECONDS,
@@ -97,7 +97,9 @@ class Place:
         """The model as it is here, whole or not."""
         if not self.is_cache:
             folder = self.path / model.folder
-            return _examined(model, folder, _pulled_revision(folder, model))
+            # what the hub's client wrote down beside the files it fetched; nothing for files that were copied
+            note = folder / ".cache" / "huggingface" / "download" / f"{model.files[-1]}.metadata"
+            return _examined(model, folder, _read_text(note).partition("\n")[0].strip())
         repository = self.path / f"models--{model.folder}"
         commit = _read_text(repository / "refs" / model.revision).strip()
         folder = repository / "snapshots" / commit if commit else repository
@@ -136,12 +138,6 @@ def _examined(model: DoclingModel, folder: Path, revision: str) -> FoundModel:
     return FoundModel(model, str(folder), revision, content_hash, size, tuple(faults))
 
 
-def _pulled_revision(folder: Path, model: DoclingModel) -> str:
-    """What the hub's client wrote down beside the files it fetched; nothing for files that were copied."""
-    note = folder / ".cache" / "huggingface" / "download" / f"{model.files[-1]}.metadata"
-    return _read_text(note).partition("\n")[0].strip()
-
-
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -149,8 +145,11 @@ def _read_text(path: Path) -> str:
         return ""
 
 
+# Which engine reads pages, and what of it belongs into fingerprints.
+
 PAGE_FORMATS = ("pdf", "image")  # read page by page: what an engine is for
-_TORCH = ("torch", "torchvision", "transformers")
+_TORCH = ("torch", "torchvision", "transformers")  # what Docling's own models run on
+# Settings of the vision model that change its answers; the others say how it is reached.
 _ASKED = ("url", "model", "prompt", "response_format", "image_scale", "max_tokens")
 
 
@@ -191,32 +190,30 @@ EMBEDDED = PageEngine()
 
 def choose_engine(options: ParsingOptions, environ: Mapping[str, str] = os.environ) -> PageEngine:
     """The engine that the settings ask for; refuses one that cannot run, before any document does."""
-    if options.pdf == "docling":
-        return _docling(place_of(options.artifacts_path, environ))
-    if options.pdf == "native":
-        return _native()
-    if options.pdf == "vlm":
-        return _vlm(options, environ)
+    match options.pdf:
+        case "docling" | "auto":
+            return _docling_or_embedded(options, environ)
+        case "native":
+            _require_native()
+        case "vlm":
+            _require_vlm(options, environ)
+    return PageEngine(options.pdf, why="set by parsing.pdf")
+
+
+def _docling_or_embedded(options: ParsingOptions, environ: Mapping[str, str]) -> PageEngine:
+    place = place_of(options.artifacts_path, environ)
+    models = tuple(place.find(model) for model in DOCLING_MODELS)
+    is_whole = all(model.is_whole for model in models)
+    if options.pdf == "auto" and is_whole:
+        return PageEngine("docling", models, why=f"auto: Docling's models are in {place}")
     if options.pdf == "auto":
-        return _automatic(place_of(options.artifacts_path, environ))
-    return PageEngine("embedded", why="set by parsing.pdf")
-
-
-def _automatic(place: Place) -> PageEngine:
-    found = tuple(place.find(model) for model in DOCLING_MODELS)
-    if all(each.is_whole for each in found):
-        return PageEngine("docling", found, why=f"auto: Docling's models are in {place}")
-    return PageEngine("embedded", why=f"auto: Docling's models are not all in {place}: {missing(found)}")
-
-
-def _docling(place: Place) -> PageEngine:
-    found = tuple(place.find(model) for model in DOCLING_MODELS)
-    if not all(each.is_whole for each in found):
+        return PageEngine("embedded", why=f"auto: Docling's models are not all in {place}: {missing(models)}")
+    if not is_whole:
         raise ConfigError(
-            f"parsing.pdf: docling needs its models, and in {place} {missing(found)}; fetch them with "
+            f"parsing.pdf: docling needs its models, and in {place} {missing(models)}; fetch them with "
             "`ingest models pull`, or copy them and set parsing.artifacts_path, or set parsing.pdf = 'auto'."
         )
-    return PageEngine("docling", found, why="set by parsing.pdf")
+    return PageEngine("docling", models, why="set by parsing.pdf")
 
 
 def missing(found: tuple[FoundModel, ...]) -> str:
@@ -227,7 +224,8 @@ def missing(found: tuple[FoundModel, ...]) -> str:
     )
 
 
-def _native() -> PageEngine:
+def _require_native() -> None:
+    # looked for as a file: Docling's import takes seconds
     spec = find_spec("docling")
     roots = spec.submodule_search_locations if spec is not None else None
     if not any((Path(root) / "pipeline" / "native_pdf_pipeline.py").is_file() for root in roots or ()):
@@ -235,10 +233,9 @@ def _native() -> PageEngine:
             "parsing.pdf: the installed Docling has no native PDF pipeline; update docling, or set "
             "parsing.pdf = 'auto'."
         )
-    return PageEngine("native", why="set by parsing.pdf")
 
 
-def _vlm(options: ParsingOptions, environ: Mapping[str, str]) -> PageEngine:
+def _require_vlm(options: ParsingOptions, environ: Mapping[str, str]) -> None:
     for name in ("url", "model"):
         if not getattr(options.vlm, name):
             raise ConfigError(f"parsing.vlm.{name}: not set, and parsing.pdf = 'vlm' needs it.")
@@ -248,7 +245,6 @@ def _vlm(options: ParsingOptions, environ: Mapping[str, str]) -> PageEngine:
             f"parsing.vlm.api_key_env: {fault}; set it to the key of {options.vlm.address}, or remove the "
             "setting if no key is needed."
         )
-    return PageEngine("vlm", why="set by parsing.pdf")
 
 
 # Fetching Docling's models from the model hub, where there is a network.
@@ -290,58 +286,3 @@ def _failure(model: DoclingModel, reason: str) -> str:
         "network, set parsing.artifacts_path to a folder, run `ingest models pull`, copy the folder here and "
         "set parsing.artifacts_path to it."
     )
-
-
-# Why an engine could not read a document that may be perfectly fine. Messages hold no key and no answer.
-
-
-class EngineUnavailable(ItemError):
-    """This worker lacks what the plan counts on: the models, or the key."""
-
-    category: Category = "config"
-    code = "E_PARSE_ENGINE_UNAVAILABLE"
-
-
-class VlmDenied(ItemError):
-    """The server of the vision model does not know the key, or does not let it in."""
-
-    category = "config"
-    code = "E_PARSE_VLM_DENIED"
-
-
-class VlmRefused(ItemError):
-    """The server does not take such requests: no such model, a wrong address, a picture that is too large."""
-
-    category = "config"
-    code = "E_PARSE_VLM_REFUSED"
-
-
-class VlmBusy(ItemError):
-    """The server has too much to do, or is broken for the moment."""
-
-    category = "provider"
-    code = "E_PARSE_VLM_BUSY"
-    retryable = True
-
-
-class VlmTimeout(ItemError):
-    """The server did not answer in time."""
-
-    category = "timeout"
-    code = "E_PARSE_VLM_TIMEOUT"
-    retryable = True
-
-
-class VlmUnreachable(ItemError):
-    """There was no connection to the server, or it broke."""
-
-    category = "provider"
-    code = "E_PARSE_VLM_UNREACHABLE"
-    retryable = True
-
-
-class VlmAnswerUnusable(ItemError):
-    """The server answered with something that is no page."""
-
-    category = "provider"
-    code = "E_PARSE_VLM_ANSWER"

@@ -5,7 +5,7 @@ item. Imported only where Docling is loaded already.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 from docling_core.transforms.serializer.base import BaseTableSerializer, SerializationResult
@@ -45,12 +45,8 @@ class Tree:
         self._spans: dict[str, tuple[int, int]] = {}
         self._walk(document, document.body, is_inside_picture=False)
 
-    def below(self, node: NodeItem) -> Sequence[NodeItem]:
-        """The node and all below it."""
-        return self.below_ref(node.self_ref)
-
-    def below_ref(self, ref: str) -> Sequence[NodeItem]:
-        """The same for a node's name."""
+    def below(self, ref: str) -> Sequence[NodeItem]:
+        """The node of this name and all below it."""
         first, end = self._spans[ref]
         return self._order[first:end]
 
@@ -62,21 +58,16 @@ class Tree:
         first = len(self._order)
         if not is_inside_picture:
             self._order.append(node)
-        for child, is_inside in _children(document, node):
+        captions = {ref.cref for ref in node.captions} if isinstance(node, PictureItem) else None
+        for ref in node.children:
+            child = ref.resolve(document)
+            is_inside = captions is not None and child.self_ref not in captions
             self._walk(document, child, is_inside_picture or is_inside)
         if not is_inside_picture:
             self._spans[node.self_ref] = (first, len(self._order))
 
 
-def _children(document: DoclingDocument, node: NodeItem) -> Iterator[tuple[NodeItem, bool]]:
-    captions = {ref.cref for ref in node.captions} if isinstance(node, PictureItem) else None
-    for ref in node.children:
-        child = ref.resolve(document)
-        yield child, captions is not None and child.self_ref not in captions
-
-
 # A table's rows as DocTags has them: for each place what it is, and the text where a cell begins.
-
 
 TextOf = Callable[[TableCell], str]
 
@@ -121,14 +112,8 @@ def _continued(cell: TableCell, row: int, column: int) -> Iterator[str]:
 
 # Docling's own writer of DocTags, but that it remembers what is the same for all items.
 
-
 _LEAVE_OUT = ("labels", "layers", "pages", "start_idx", "stop_idx")
 _HANDED_ON = ("visited", "table_token")
-
-
-def opened(document: DoclingDocument) -> "Writer":
-    """A writer of what `document.export_to_doctags()` gives. Docling checks and mends the document for it."""
-    return Writer(doc=document, params=DocTagsParams(labels=DOCUMENT_TOKENS_EXPORT_LABELS))
 
 
 class _TableWriter(DocTagsTableSerializer):
@@ -145,11 +130,9 @@ class _Table(TableItem):
 
     def export_to_otsl(self, doc: DoclingDocument, *_: Any, **named: Any) -> str:
         handed_on = {name: named[name] for name in _HANDED_ON if name in named}
-        return table_rows(self, partial(_text, doc=doc, doc_serializer=self._cell_writer, **handed_on))
-
-
-def _text(cell: TableCell, **named: Any) -> str:
-    return cell._get_text(**named)
+        return table_rows(
+            self, lambda cell: cell._get_text(doc=doc, doc_serializer=self._cell_writer, **handed_on)
+        )
 
 
 class Writer(DocTagsDocSerializer):
@@ -184,7 +167,6 @@ class Writer(DocTagsDocSerializer):
 #
 # Such documents have no places on pages to write down and no page breaks, which is most of what makes
 # Docling's writer slow. What is rare in them is left to that writer.
-
 
 _PLAIN = (TextItem, TableItem, PictureItem, GroupItem)
 _PAGE_BREAK = "#_#_DOCLING_DOC_PAGE_BREAK_"  # Docling takes it for one of its own, wherever it stands
@@ -224,7 +206,7 @@ class _Flow:
         self._in_captions = {
             node.self_ref
             for caption in self._captions
-            for node in tree.below_ref(caption)
+            for node in tree.below(caption)
             if node.self_ref != caption
         }
 
@@ -233,7 +215,7 @@ class _Flow:
         done.add(root.self_ref)
         is_in_caption = root.self_ref in self._in_captions or root.self_ref in self._captions
         found = []
-        for node in self._tree.below(root):
+        for node in self._tree.below(root.self_ref):
             ref = node.self_ref
             if ref not in done and (is_in_caption or ref not in self._in_captions):
                 done.add(ref)
@@ -270,7 +252,9 @@ class _Flow:
             text = f"{language}{text}{self._caption(item)}"
         else:
             text = text.strip()
-        return text if isinstance(item, ListItem) else _tagged(text, _tag(item))
+        if isinstance(item, ListItem):
+            return text
+        return _tagged(text, _tag(item.label, item.level if isinstance(item, SectionHeaderItem) else 1))
 
     def _own_text(self, item: TextItem, done: set[str]) -> str:
         if not item.text and len(item.children) == 1:
@@ -307,26 +291,13 @@ def _is_left_out(item: DocItem) -> bool:
     return item.label not in DOCUMENT_TOKENS_EXPORT_LABELS
 
 
-def _tag(item: TextItem) -> str:
-    return _named(item.label, item.level if isinstance(item, SectionHeaderItem) else 1)
-
-
 @cache
-def _named(label: DocItemLabel, level: int) -> str:
+def _tag(label: DocItemLabel, level: int) -> str:
     return str(DocumentToken.create_token_name_from_doc_item_label(label, level))
 
 
 def _tagged(text: str, tag: str) -> str:
     return f"<{tag}>{text}</{tag}>"
-
-
-# DocTags as Docling writes them, letter for letter, in time that grows with the document and no faster.
-#
-# Docling looks at the whole document again for every table, and at all its settings for every item. Imported
-# only where Docling is loaded already.
-
-
-__all__ = ["doctags_of"]
 
 
 def doctags_of(document: DoclingDocument) -> str:
@@ -336,7 +307,8 @@ def doctags_of(document: DoclingDocument) -> str:
         document = document.model_copy(deep=True)
         for at in untagged:
             document.texts[at].label = DocItemLabel.TEXT
-    writer = opened(document)  # Docling's checks and repairs of the whole document, once
+    # Docling checks and repairs the whole document for it, once
+    writer = Writer(doc=document, params=DocTagsParams(labels=DOCUMENT_TOKENS_EXPORT_LABELS))
     return as_flow(document) or writer.serialize().text
 
 

@@ -1,11 +1,16 @@
-"""Web pages without what stands around their text: menus, banners, margins, and what nobody sees."""
+"""Web pages without what stands around their text: menus, banners, margins, and what nobody sees.
+
+Imported only where documents are read.
+"""
 
 import codecs
 import re
 from typing import Any
 
-MAX_BANNER_CHARS = 3000
-MIN_LINK_SHARE = 0.6
+from bs4 import BeautifulSoup
+
+MAX_BANNER_CHARS = 3000  # longer texts about cookies are articles
+MIN_LINK_SHARE = 0.6  # of the characters; what is only called a menu has fewer links
 _ASIDE = ("nav", "aside", "footer", "dialog", "menu")
 _ASIDE_ROLES = frozenset(
     {"navigation", "complementary", "contentinfo", "search", "menu", "menubar", "dialog", "alertdialog"}
@@ -28,11 +33,12 @@ _NOTES = frozenset(
 _CONTENT = ("main", "article")
 _KEPT = ("html", "body", "main", "article", "h1")
 
+# The first selector compiles patterns for a seventh of a second: here for all workers that are forked.
+BeautifulSoup("", "html.parser").select("p:has(p)")
+
 
 def without_clutter(content: bytes) -> bytes:
     """The page with nothing but its content; as it was when nothing would be left of it."""
-    from bs4 import BeautifulSoup
-
     page = BeautifulSoup(content, "html.parser")
     for element in page.find_all(True):
         if not element.decomposed and element.name not in _KEPT and _is_clutter(element):
@@ -45,41 +51,22 @@ def without_clutter(content: bytes) -> bytes:
 
 def _is_clutter(element: Any) -> bool:
     role = str(element.get("role") or "").lower()
-    if element.name == "aside" and _is_note(element, role):
-        return False
-    if element.name in _ASIDE or role in _ASIDE_ROLES or _is_hidden(element):
+    classes = element.get("class") or []
+    names = [*(classes if isinstance(classes, list) else [classes]), str(element.get("id") or "")]
+    words = set(_WORD.findall(" ".join(names).lower()))  # what its author calls it
+    is_unseen = _HIDING.search(str(element.get("style") or "")) is not None
+    is_hidden = is_unseen or str(element.get("aria-hidden") or "").lower() == "true"
+    is_note = role == "note" or role.startswith("doc-") or bool(words & _NOTES)
+    if element.name == "aside" and is_note and not is_hidden:
+        return False  # footnotes, tips and the like, and somebody can see them
+    if element.name in _ASIDE or role in _ASIDE_ROLES or is_hidden:
         return True
     if element.name == "header" or role == "banner":
         return not element.find_parent(_CONTENT) and not element.find("h1")
-    words = _words(element)
-    return bool(words & _CONSENT and _is_banner(element)) or bool(words & _LINKS and _is_links(element))
-
-
-def _is_note(element: Any, role: str) -> bool:
-    """Footnotes, tips and the like, and somebody can see them."""
-    is_called_so = role == "note" or role.startswith("doc-") or bool(_words(element) & _NOTES)
-    return is_called_so and not _is_hidden(element)
-
-
-def _is_hidden(element: Any) -> bool:
-    is_unseen = _HIDING.search(str(element.get("style") or "")) is not None
-    return is_unseen or str(element.get("aria-hidden") or "").lower() == "true"
-
-
-def _words(element: Any) -> set[str]:
-    """What its author calls it."""
-    named = element.get("class") or []
-    classes = named if isinstance(named, list) else [named]
-    return set(_WORD.findall(" ".join([*classes, str(element.get("id") or "")]).lower()))
-
-
-def _is_banner(element: Any) -> bool:
-    """About cookies, and no article about cookies."""
-    return not element.find(["h1", *_CONTENT]) and len(element.get_text(strip=True)) <= MAX_BANNER_CHARS
-
-
-def _is_links(element: Any) -> bool:
-    """Called a menu, and mostly links."""
-    text = len(element.get_text(strip=True))
+    if not words & (_CONSENT | _LINKS) or element.find("h1"):
+        return False
+    chars = len(element.get_text(strip=True))
+    if words & _CONSENT and chars <= MAX_BANNER_CHARS and not element.find(_CONTENT):
+        return True  # about cookies, and no article about cookies
     links = sum(len(link.get_text(strip=True)) for link in element.find_all("a"))
-    return not element.find("h1") and links >= MIN_LINK_SHARE * text
+    return bool(words & _LINKS) and links >= MIN_LINK_SHARE * chars  # called a menu, and mostly links

@@ -1,4 +1,4 @@
-"""The libraries that read documents: their versions, loaded early and quietly, OCR within its time."""
+"""The libraries that read documents: their versions, no network, no chatter, and OCR within its time."""
 
 import logging
 import os
@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
-
-from bs4 import BeautifulSoup
 
 from ingest_assets.core.identity import installed_versions
 from ingest_assets.parsing.errors import OcrTimeout
@@ -45,34 +43,25 @@ def library_versions() -> dict[str, str]:
     return installed_versions(*DECIDING)
 
 
-# The process a reader lives in: no network, no chatter.
-
-
 _NOISY = (
     *("docling", "docling_core", "docling_ibm_models", "RapidOCR", "pypdfium2", "PIL", "bs4"),
     *("httpx", "httpcore"),  # they would tell the address of a vision model with its query
 )
 
 
-def go_offline() -> None:
-    """Model hubs are never asked. Must run before Docling is imported."""
+def prepare_process() -> None:
+    """No network, no chatter, no program that only some hosts have. Must run before Docling is imported."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TRANSFORMERS_OFFLINE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-
-
-def silence_libraries() -> None:
-    """What a document did wrong is in its row; the libraries' own lines would only be repeated for each."""
+    # what a document did wrong is in its row; the libraries' own lines would only be repeated for each
     for name in _NOISY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     for category in (DeprecationWarning, FutureWarning, UserWarning, RuntimeWarning):
         warnings.filterwarnings("ignore", category=category, module=r"docling.*|rapidocr.*|bs4.*|openpyxl.*")
-
-
-def without_office_programs() -> None:
-    """Docling draws some Office shapes with LibreOffice where it finds one: output would vary by host."""
     from docling.backend.docx.drawingml import utils
 
+    # Docling draws some Office shapes with LibreOffice where it finds one: output would vary by host
     utils.get_libreoffice_cmd = lambda raise_if_unavailable=False: None
 
 
@@ -80,13 +69,12 @@ def silence_table_model() -> None:
     """TableFormer writes lines to standard output, where a command's JSON goes. Must run before it loads."""
     from docling_ibm_models.tableformer import settings
 
-    settings.get_custom_logger = _silent_logger
+    def silent_logger(name: str, level: int, stream: object = None) -> logging.Logger:
+        logger = logging.getLogger(name)
+        logger.disabled = True
+        return logger
 
-
-def _silent_logger(name: str, level: int, stream: object = None) -> logging.Logger:
-    logger = logging.getLogger(name)
-    logger.disabled = True
-    return logger
+    settings.get_custom_logger = silent_logger
 
 
 # How long OCR may take for one document; it cannot be stopped within a page, only between two.
@@ -120,11 +108,3 @@ class OcrClock:
                 f"Text recognition took longer than the {self._limit_seconds:g} s allowed for a document; "
                 "split it or raise parsing.ocr_timeout_seconds."
             )
-
-
-# What libraries prepare when they are first used, and every worker would prepare for itself.
-#
-# Imported where workers are forked from, and nowhere else.
-
-
-BeautifulSoup("", "html.parser").select("p:has(p)")  # its selectors' patterns, a seventh of a second

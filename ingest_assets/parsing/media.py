@@ -21,7 +21,8 @@ SVG = "image/svg+xml"
 OUTLOOK = "application/vnd.ms-outlook"
 XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
-MAX_ZERO_SHARE = 0.01
+HEAD_BYTES = 8192  # of a file: enough for its magic bytes and the first members of an archive
+MAX_ZERO_SHARE = 0.01  # of the first bytes; fewer zeros may be an accident in a text
 MIN_WIDE_LETTERS = 8  # before a look at text in two-byte letters says anything
 
 # The kinds that can be read, and the name Docling's `InputFormat` has for each.
@@ -158,15 +159,20 @@ _MAIL_HEADER = re.compile(rb"[!-9;-~]+:[ \t]")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MAIL_SIGNS = (b"\nfrom:", b"\nreceived:", b"\nmime-version:", b"\nmessage-id:", b"\nreturn-path:")
 _XML_PROLOG = re.compile(rb"\A(?:\s|<\?xml[^>]*\?>|<!--.*?-->)*", re.DOTALL)
-
-
 _TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]{1,100}")  # a damaged file may declare anything
 
 
 def media_type(name: str, head: bytes) -> str:
     """The media type of a file with this name whose first kibibytes are `head`; unknown is octet-stream."""
-    by_name = _SUFFIXES.get(PurePosixPath(name.lower()).suffix.lstrip("."))
-    return _by_bytes(head, by_name) or _by_name(name, by_name, head)
+    suffix = PurePosixPath(name.lower()).suffix
+    by_name = _SUFFIXES.get(suffix.lstrip("."))
+    if by_bytes := _by_bytes(head, by_name):
+        return by_bytes
+    is_binary = _is_binary(head)
+    if by_name is None:
+        return "text/plain" if head and not suffix and not is_binary else UNKNOWN  # README, LICENSE
+    is_text = by_name.startswith("text/") or by_name in ("message/rfc822", MHTML, "application/xhtml+xml")
+    return UNKNOWN if is_text and is_binary else by_name
 
 
 def _by_bytes(head: bytes, by_name: str | None) -> str | None:
@@ -180,19 +186,20 @@ def _by_bytes(head: bytes, by_name: str | None) -> str | None:
         return "image/webp"
     if head[:2] == b"BM" and head[6:10] == b"\x00\x00\x00\x00":
         return "image/bmp"
-    known = next((mime for magic, mime in _MAGIC if head.startswith(magic)), None)
-    return known or _binary_type(head) or _markup_type(head, by_name) or _text_type(head, by_name)
-
-
-def _binary_type(head: bytes) -> str | None:
-    if not _is_binary(head):
-        return None
-    return next((mime for at, magic, mime in _BINARY_MAGIC if head[at : at + len(magic)] == magic), None)
+    known = [mime for magic, mime in _MAGIC if head.startswith(magic)]
+    if not known and _is_binary(head):
+        known = [mime for at, magic, mime in _BINARY_MAGIC if head[at : at + len(magic)] == magic]
+    return known[0] if known else _markup_type(head, by_name) or _text_type(head, by_name)
 
 
 def _zip_type(head: bytes, by_name: str | None) -> str:
     """Office, EPUB and ODF files are archives: their members' names tell which."""
-    names = _member_names(head)
+    names = []
+    for match in re.finditer(rb"PK\x03\x04", head):
+        header = head[match.start() : match.start() + 30]
+        if len(header) == 30:
+            length = struct.unpack_from("<H", header, 26)[0]
+            names.append(head[match.start() + 30 : match.start() + 30 + length])
     if names[:1] == [b"mimetype"]:
         declared = head[38:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
         if declared in DOCLING_FORMATS or (declared.startswith(_ODF) and _TYPE.fullmatch(declared)):
@@ -203,16 +210,6 @@ def _zip_type(head: bytes, by_name: str | None) -> str:
         if any(member.startswith(prefix) for member in names):
             return mime
     return by_name if by_name in _ZIP_TYPES else "application/zip"
-
-
-def _member_names(head: bytes) -> list[bytes]:
-    names = []
-    for match in re.finditer(rb"PK\x03\x04", head):
-        header = head[match.start() : match.start() + 30]
-        if len(header) == 30:
-            length = struct.unpack_from("<H", header, 26)[0]
-            names.append(head[match.start() + 30 : match.start() + 30 + length])
-    return names
 
 
 def _markup_type(head: bytes, by_name: str | None) -> str | None:
@@ -239,18 +236,6 @@ def _text_type(head: bytes, by_name: str | None) -> str | None:
     is_mail = _MAIL_HEADER.match(head) and sum(sign in headers for sign in _MAIL_SIGNS) >= 2
     is_page = b"multipart/related" in headers and any(sign in headers for sign in _SAVED_PAGE)
     return (MHTML if is_page else "message/rfc822") if is_mail or is_page else None
-
-
-def _by_name(name: str, by_name: str | None, head: bytes) -> str:
-    if by_name is not None and not (_is_text_type(by_name) and _is_binary(head)):
-        return by_name
-    if by_name is None and not PurePosixPath(name).suffix and head and not _is_binary(head):
-        return "text/plain"  # README, LICENSE
-    return UNKNOWN
-
-
-def _is_text_type(mime: str) -> bool:
-    return mime.startswith("text/") or mime in ("message/rfc822", MHTML, "application/xhtml+xml")
 
 
 def _is_binary(head: bytes) -> bool:

@@ -1,9 +1,9 @@
 """Docling's PDF pipeline in two steps that different processes can do: its pages, then the document.
 
-Only Docling loads this module.
+Imports Docling, so it stands apart from `page_ranges.py`, which planning imports.
 """
 
-from docling.datamodel.base_models import ConversionStatus, Page
+from docling.datamodel.base_models import ConversionStatus
 from docling.datamodel.document import ConversionResult, InputDocument
 from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
 
@@ -37,25 +37,18 @@ class RangedPdfPipeline(StandardPdfPipeline):
         if self.given.numbers.isdisjoint(wanted):
             return super()._build_document(conv_res)
         if not self.given.numbers.issuperset(wanted):
-            conv_res = self._build_rest(conv_res)
-        conv_res.pages = sorted((*conv_res.pages, *self.given.pages), key=_number)
+            self._passed_over = self.given.numbers
+            try:
+                conv_res = super()._build_document(conv_res)
+            finally:
+                self._passed_over = frozenset()
+        conv_res.pages = sorted((*conv_res.pages, *self.given.pages), key=lambda page: page.page_no)
         conv_res.errors.extend(self.given.errors)
         conv_res._page_sizes_by_no.update(self.given.sizes)
         conv_res.status = ConversionStatus.SUCCESS if conv_res.pages else ConversionStatus.FAILURE
         return conv_res
 
-    def _build_rest(self, conv_res: ConversionResult) -> ConversionResult:
-        self._passed_over = self.given.numbers
-        try:
-            return super()._build_document(conv_res)
-        finally:
-            self._passed_over = frozenset()
-
     def _get_expected_page_nos(self, conv_res: ConversionResult) -> list[int]:
         """Also the pages that are known: of such a document, only what is missing is opened."""
         in_range = super()._get_expected_page_nos(conv_res)
         return sorted(self.given.numbers.union(in_range) - self._passed_over)
-
-
-def _number(page: Page) -> int:
-    return page.page_no

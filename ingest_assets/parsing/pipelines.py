@@ -10,23 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ingest_assets.core.errors import ItemError
-from ingest_assets.parsing.engines import (
-    EMBEDDED,
-    PAGE_FORMATS,
-    EngineUnavailable,
-    FoundModel,
-    PageEngine,
-    examine_again,
-)
-from ingest_assets.parsing.errors import OcrUnavailable
+from ingest_assets.parsing.engines import EMBEDDED, PAGE_FORMATS, FoundModel, PageEngine, examine_again
+from ingest_assets.parsing.errors import EngineUnavailable, OcrUnavailable
 from ingest_assets.parsing.guard.images import image_backend
-from ingest_assets.parsing.guard.inspect import backend_options
+from ingest_assets.parsing.guard.limits import backend_options
 from ingest_assets.parsing.libraries import silence_table_model
 from ingest_assets.parsing.pdf.layout import RENDER_SCALE
 from ingest_assets.settings.parsing import EngineName, ParsingOptions
 
 # Docling's pipelines for pages that run here: with the embedded models, with Docling's own, with none.
-
 
 _OCR_MODELS = (
     "PP-OCRv6_det_small.onnx",
@@ -56,7 +48,14 @@ def open_docling(ocr: bool, found: Sequence[FoundModel]) -> Any:
     from docling.datamodel.object_detection_engine_options import TransformersObjectDetectionEngineOptions
     from docling.datamodel.pipeline_options import LayoutObjectDetectionOptions, TableStructureOptions
 
-    _check_models(found)
+    for each in found:  # workers on other machines have other disks
+        here = examine_again(each)
+        if here.content_hash != each.content_hash:
+            fault = here.fault or "is another version than where the plan was made"
+            raise EngineUnavailable(
+                f"Docling's {each.model.name} model is not on this worker as planned: in {each.path} "
+                f"{fault}; put the models where every worker sees them, and set parsing.artifacts_path to it."
+            )
     silence_table_model()
     register_plugin()  # for OCR
     # compiled models differ from host to host, and need a compiler
@@ -81,18 +80,6 @@ def open_native(threads: int) -> Any:
             parser_threads=threads, generate_page_images=False, generate_picture_images=False
         )
     )
-
-
-def _check_models(found: Sequence[FoundModel]) -> None:
-    """The models must be here too, and the same ones: workers on other machines have other disks."""
-    for each in found:
-        here = examine_again(each)
-        if here.content_hash != each.content_hash:
-            fault = here.fault or "is another version than where the plan was made"
-            raise EngineUnavailable(
-                f"Docling's {each.model.name} model is not on this worker as planned: in {each.path} "
-                f"{fault}; put the models where every worker sees them, and set parsing.artifacts_path to it."
-            )
 
 
 def _standard(ocr: bool, threads: int, models: dict[str, Any], pipeline: Any = None) -> Any:
@@ -193,11 +180,14 @@ class Engines:
     """Docling's pipelines, each made when the first document asks for it and kept warm."""
 
     def __init__(self, options: ParsingOptions, threads: int, engine: PageEngine = EMBEDDED) -> None:
+        from docling.datamodel.settings import settings
+
         self._options = options
         self._threads = threads
         self._engine = engine
         self._pages: dict[EngineName, Any] = {}
-        _forget_environment()
+        # Docling would look for models where its own variable says, on each machine anew.
+        settings.artifacts_path = None
 
     def backend(self, kind: str) -> Any:
         """The class that opens documents of this format."""
@@ -226,7 +216,15 @@ class Engines:
                 return self._simple
             engine = self._engine.reader_of(kind)
             if engine not in self._pages:
-                self._pages[engine] = self._opened(engine)
+                try:
+                    self._pages[engine] = self._open(engine)
+                except Exception as error:  # whatever keeps an engine from opening is no document's fault
+                    if isinstance(error, ItemError | MemoryError | ImportError):
+                        raise
+                    raise EngineUnavailable(
+                        f"The engine {engine} cannot be opened on this worker ({type(error).__name__}); look "
+                        "at its models with `ingest models list` and at its libraries with `ingest doctor`."
+                    ) from error
             return self._pages[engine]
 
     def reads_ranges(self, kind: str) -> bool:
@@ -236,18 +234,6 @@ class Engines:
     def parser(self, kind: str) -> str:
         """Who reads documents of this format, as the table says it."""
         return f"docling/{kind}-{self._engine.reader_of(kind)}" if kind in PAGE_FORMATS else f"docling/{kind}"
-
-    def _opened(self, engine: EngineName) -> Any:
-        """Whatever keeps an engine from opening is no document's fault, in our words."""
-        try:
-            return self._open(engine)
-        except Exception as error:
-            if isinstance(error, ItemError | MemoryError | ImportError):
-                raise
-            raise EngineUnavailable(
-                f"The engine {engine} cannot be opened on this worker ({type(error).__name__}); look at its "
-                "models with `ingest models list` and at its libraries with `ingest doctor`."
-            ) from error
 
     def _open(self, engine: EngineName) -> Any:
         if engine == "docling":
@@ -266,10 +252,3 @@ class Engines:
         from docling.pipeline.simple_pipeline import SimplePipeline
 
         return SimplePipeline(ConvertPipelineOptions())
-
-
-def _forget_environment() -> None:
-    """Docling would look for models where its own variable says, on each machine anew."""
-    from docling.datamodel.settings import settings
-
-    settings.artifacts_path = None

@@ -15,9 +15,7 @@ from docling.models.base_layout_model import BaseLayoutModel
 from docling.models.base_table_model import BaseTableStructureModel
 from docling_core.types.doc import DocItemLabel, Size, TableCell
 
-from ingest_assets.parsing.pdf.blocks import Block
 from ingest_assets.parsing.pdf.boxes import Box
-from ingest_assets.parsing.pdf.content import PageContent
 from ingest_assets.parsing.pdf.contents import contents_grid
 from ingest_assets.parsing.pdf.grids import Grid, GridCell, grid_of, table_words
 from ingest_assets.parsing.pdf.layout import RENDER_SCALE, PageLayout, Region
@@ -126,17 +124,15 @@ def _tables(page: Page) -> Iterable[tuple[int, Table]]:
     clusters = page.predictions.layout.clusters if page.predictions.layout else []
     for cluster in clusters:
         if isinstance(cluster, BlockCluster) and cluster.content is not None:
-            grid = _grid(cluster.content, cluster.block)
+            block, content = cluster.block, cluster.content
             cluster.content = None
+            if block.label == "document_index":
+                grid = contents_grid(block.lines)
+            else:
+                words = table_words(content, [line.box for line in block.lines])
+                grid = grid_of(words, content.rules, block.box)
             if grid.rows:
                 yield cluster.id, _table(page, cluster, grid)
-
-
-def _grid(content: PageContent, block: Block) -> Grid:
-    if block.label == "document_index":
-        return contents_grid(block.lines)
-    lines = [line.box for line in block.lines]
-    return grid_of(table_words(content, lines), content.rules, block.box)
 
 
 def _table(page: Page, cluster: BlockCluster, grid: Grid) -> Table:

@@ -4,23 +4,25 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ingest_assets.core.errors import DocumentMissing, DocumentUnreadable, ItemError
 from ingest_assets.core.identity import canonical_json
-from ingest_assets.parsing.engines import EMBEDDED, EngineUnavailable, PageEngine
-from ingest_assets.parsing.errors import CorruptDocument, OcrFailed
+from ingest_assets.parsing.engines import EMBEDDED, PageEngine
+from ingest_assets.parsing.errors import CorruptDocument, EngineUnavailable, OcrFailed
 from ingest_assets.parsing.guard import check_size, docling_format, inspect
-from ingest_assets.parsing.guard.archives import flattening, watch_html_parts
 from ingest_assets.parsing.guard.images import limit_pillow
-from ingest_assets.parsing.html import without_clutter
-from ingest_assets.parsing.libraries import OcrClock, go_offline, silence_libraries, without_office_programs
+from ingest_assets.parsing.guard.markup import flattening, watch_html_parts
+from ingest_assets.parsing.libraries import OcrClock, prepare_process
 from ingest_assets.parsing.page_ranges import PageRange, ReadPages
 from ingest_assets.parsing.pipelines import Engines
 from ingest_assets.settings.parsing import ParsingOptions
+
+_NOTHING = ReadPages()
+_ONE_PAGE = PageRange(1, 1)
+_DAMAGED = "The file is damaged or not what its type says ({}); get an intact copy."
 
 # What a read document is, and how it is taken from Docling's own: canonical, small, counted.
 
@@ -47,7 +49,9 @@ def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) 
 
     _tidy(document, name)
     doctags = doctags_of(document)  # as Docling has it
-    _keep_formulas(document)
+    for item in document.texts:  # what no model has decoded to LaTeX must not be lost to search
+        if item.label.value == "formula" and not item.text:
+            item.text = item.orig
     return ParsedDocument(
         doctags=doctags,
         document=document_json(document),
@@ -101,6 +105,7 @@ def title_of(document: Any) -> str | None:
 
 
 def _tidy(document: Any, name: str) -> None:
+    """Without addresses and images, and nothing that DocTags have no name for."""
     document.name = PurePosixPath(name).stem
     if document.origin is not None:
         document.origin.filename = PurePosixPath(name).name
@@ -108,18 +113,13 @@ def _tidy(document: Any, name: str) -> None:
     for item in (*document.pages.values(), *document.pictures, *document.tables):
         item.image = None
     for picture in document.pictures:
-        _name_kind(picture)
+        classification = picture.meta.classification if picture.meta else None
+        for kind in classification.predictions if classification else ():
+            # Docling knows more kinds of charts than DocTags have names for, and then cannot write them
+            if not _has_token(kind.class_name):
+                kind.class_name = "chart" if kind.class_name.endswith("_chart") else "other"
 
 
-def _name_kind(picture: Any) -> None:
-    """Docling knows more kinds of charts than DocTags have names for, and then cannot write them at all."""
-    found = picture.meta.classification.predictions if picture.meta and picture.meta.classification else []
-    for kind in found:
-        if not _has_token(kind.class_name):
-            kind.class_name = "chart" if kind.class_name.endswith("_chart") else "other"
-
-
-@cache
 def _has_token(kind: str) -> bool:
     from docling_core.types.doc.tokens import DocumentToken
 
@@ -129,25 +129,11 @@ def _has_token(kind: str) -> bool:
         return False
 
 
-def _keep_formulas(document: Any) -> None:
-    """What no model has decoded to LaTeX must not be lost to search."""
-    for item in document.texts:
-        if item.label.value == "formula" and not item.text:
-            item.text = item.orig
-
-
-_NOTHING = ReadPages()
-_ONE_PAGE = PageRange(1, 1)
-_DAMAGED = "The file is damaged or not what its type says ({}); get an intact copy."
-
-
 class DocumentReader:
     """Docling, warm. Made once per worker process; reads one document at a time."""
 
     def __init__(self, options: ParsingOptions, threads: int, engine: PageEngine = EMBEDDED) -> None:
-        go_offline()
-        silence_libraries()
-        without_office_programs()
+        prepare_process()
         watch_html_parts()
         self._options = options
         self._engines = Engines(options, threads, engine)
@@ -162,11 +148,18 @@ class DocumentReader:
         kind = docling_format(mime, content, self._options)
         inspected = inspect(kind, content, self._options)
         with _faults_of_libraries(kind), flattening(kind) as notes:
-            is_strict = kind == "html" and self._options.html == "strict"
-            readable = without_clutter(inspected.content) if is_strict else inspected.content
+            readable = inspected.content
+            if kind == "html" and self._options.html == "strict":
+                from ingest_assets.parsing.html import without_clutter
+
+                readable = without_clutter(readable)
             # the parser begins with all pages that it is not kept from
             needed = _ONE_PAGE if known.is_whole else None
-            result = self._convert(kind, self._open(kind, name, readable, content, needed), known)
+            source = self._open(kind, name, readable, content, needed)
+            pipeline, clock = self._pipeline(kind, known)
+            result = pipeline.execute(source, raises_on_error=True)
+            clock.check()
+            _require_complete(result)
             warnings = tuple(dict.fromkeys((*inspected.warnings, *notes, *_warnings(result))))
             return parsed(result.document, name=name, parser=self._engines.parser(kind), warnings=warnings)
 
@@ -201,12 +194,6 @@ class DocumentReader:
             raise DocumentMissing("The file is not there any more; the next scan drops it.") from error
         except OSError as error:
             raise DocumentUnreadable(f"The file cannot be read: {error.strerror}.") from error
-
-    def _convert(self, kind: str, source: Any, known: ReadPages) -> Any:
-        pipeline, clock = self._pipeline(kind, known)
-        result = pipeline.execute(source, raises_on_error=True)
-        clock.check()
-        return _completed(result)
 
     def _pipeline(self, kind: str, known: ReadPages = _NOTHING) -> tuple[Any, OcrClock]:
         pipeline = self._engines.pipeline(kind)
@@ -249,29 +236,29 @@ def _faults_of_libraries(kind: str) -> Iterator[None]:
         if isinstance(error, ItemError | MemoryError):
             raise
         # a Docling pipeline reports whatever stopped it as the cause of a RuntimeError
-        raise _named(error.__cause__ or error, kind) from error
+        cause = error.__cause__ or error
+        if isinstance(cause, ItemError | MemoryError):
+            raise cause from error
+        if isinstance(cause, ImportError):
+            raise EngineUnavailable(
+                f"A library that reads {kind} files is not installed ({cause.name or type(cause).__name__}); "
+                "install the product's dependencies anew."
+            ) from error
+        if isinstance(cause, RecursionError):
+            raise CorruptDocument(
+                "The file nests its parts too deep to be read; save it in a simpler form."
+            ) from error
+        raise CorruptDocument(_DAMAGED.format(type(cause).__name__)) from error
 
 
-def _named(error: BaseException, kind: str) -> BaseException:
-    if isinstance(error, ItemError | MemoryError):
-        return error
-    if isinstance(error, ImportError):
-        return EngineUnavailable(
-            f"A library that reads {kind} files is not installed ({error.name or type(error).__name__}); "
-            "install the product's dependencies anew."
-        )
-    if isinstance(error, RecursionError):
-        return CorruptDocument("The file nests its parts too deep to be read; save it in a simpler form.")
-    return CorruptDocument(_DAMAGED.format(type(error).__name__))
-
-
-def _completed(result: Any) -> Any:
+def _require_complete(result: Any) -> None:
+    """Raise when no page could be read; a document of which some were is read in part."""
     from docling.datamodel.base_models import ConversionStatus
 
     failed = {error.page_no: error.module_name for error in result.errors if error.page_no}
     is_read = result.status in (ConversionStatus.SUCCESS, ConversionStatus.PARTIAL_SUCCESS)
     if is_read and not (failed and len(failed) >= len(result.document.pages)):
-        return result
+        return
     if failed and set(failed.values()) == {"ocr"}:
         raise OcrFailed(f"Text recognition failed on all {len(failed)} pages; scan it again or crop it.")
     pages = f"none of its {len(failed)} pages" if failed else "no page"

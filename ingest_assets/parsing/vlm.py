@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from ingest_assets.core.endpoints import DENIED, is_busy, key_fault, retry_after_s
 from ingest_assets.core.errors import ItemError
-from ingest_assets.parsing.engines import (
+from ingest_assets.parsing.errors import (
     EngineUnavailable,
     VlmAnswerUnusable,
     VlmBusy,
@@ -35,10 +35,11 @@ from ingest_assets.settings.parsing import VlmOptions
 
 # One page, one question to a vision model, one answer. What goes wrong is told by status, not by words.
 
-
-ATTEMPTS = 4
-PAUSE_SECONDS = 1.0
-MAX_PAUSE_SECONDS = 30.0
+ATTEMPTS = 4  # for one page, before its document fails and may be retried as a whole
+PAUSE_SECONDS = 1.0  # before the second attempt
+MAX_PAUSE_SECONDS = 30.0  # whatever a server asks for: a worker waits in it
+_MAX_PIXELS = 4096  # of the longer side of a page's picture
+_TAG = re.compile(r"<[a-z_]+[0-9]*>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,11 @@ class Answer:
     finish_reason: str = ""
 
 
-class PageAsker:
-    """Asks one address, from several threads at once; redirects are not followed, for the key goes along."""
+class _Endpoint:
+    """What Docling's VLM stage takes for an inference engine: asks one address, from several threads at once.
+
+    Redirects are not followed, for the key goes along.
+    """
 
     def __init__(self, options: VlmOptions, key: SecretStr | None) -> None:
         self._options = options
@@ -61,19 +65,26 @@ class PageAsker:
             limits=httpx.Limits(max_connections=options.concurrency),
         )
 
-    def ask(self, image: Any) -> Answer:
+    def predict_batch(self, inputs: Sequence[Any]) -> list[Any]:
+        """An answer for each page, in order; a fault of the server ends the document."""
+        with ThreadPoolExecutor(self._options.concurrency) as pool:
+            return list(pool.map(lambda page: self._output(self._ask(page.image)), inputs))
+
+    def cleanup(self) -> None:
+        """Docling calls this at the end."""
+        self._client.close()
+
+    def _ask(self, image: Any) -> Answer:
         """The answer for a page's picture; a busy server is asked a few times, with growing pauses."""
         question = self._question(image)
         for attempt in range(1, ATTEMPTS):
             try:
                 return self._attempt(question)
             except (VlmBusy, VlmTimeout, VlmUnreachable) as error:
-                time.sleep(_pause(error, attempt))
+                # what the server asks for, within reason; else twice as long each time
+                usual = PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(1, 1.25)
+                time.sleep(min(float(error.detail.get("retry_after", usual)), MAX_PAUSE_SECONDS))
         return self._attempt(question)
-
-    def close(self) -> None:
-        """Give the connections back."""
-        self._client.close()
 
     def _question(self, image: Any) -> bytes:
         picture = BytesIO()
@@ -107,6 +118,23 @@ class PageAsker:
             raise _refusal(response, address)
         return _answer(response, address)
 
+    def _output(self, answer: Answer) -> Any:
+        """An answer that is no page is a page that failed: the others still count."""
+        from docling.datamodel.base_models import VlmStopReason
+        from docling.models.inference_engines.vlm.base import VlmEngineOutput
+
+        fault = ""
+        if not answer.text:
+            fault = "the answer is empty"
+        elif self._options.response_format == "doctags" and not _TAG.search(answer.text):
+            fault = "the answer holds no DocTags"
+        if fault:
+            stop = VlmStopReason.INFERENCE_ERROR
+            return VlmEngineOutput(text="", stop_reason=stop.value, metadata={"error": fault})
+        reasons = {"length": VlmStopReason.LENGTH, "content_filter": VlmStopReason.CONTENT_FILTERED}
+        stop = reasons.get(answer.finish_reason, VlmStopReason.END_OF_SEQUENCE)
+        return VlmEngineOutput(text=answer.text, stop_reason=stop.value)
+
 
 def _refusal(response: httpx.Response, address: str) -> ItemError:
     status = response.status_code
@@ -131,16 +159,6 @@ def _answer(response: httpx.Response, address: str) -> Answer:
             f"The vision model at {address} answered with something that is no chat completion; "
             "check parsing.vlm.url."
         ) from None
-
-
-def _pause(error: ItemError, attempt: int) -> float:
-    """What the server asks for, within reason; else twice as long each time."""
-    usual = PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(1, 1.25)
-    return min(float(error.detail.get("retry_after", usual)), MAX_PAUSE_SECONDS)
-
-
-_MAX_PIXELS = 4096  # of the longer side of a page's picture
-_TAG = re.compile(r"<[a-z_]+[0-9]*>")
 
 
 def open_vlm(options: VlmOptions) -> Any:
@@ -188,7 +206,7 @@ def open_vlm(options: VlmOptions) -> Any:
         )
     )
     (stage,) = pipeline.build_pipe
-    stage.engine = _Endpoint(options, PageAsker(options, _key(options)))  # type: ignore[attr-defined]
+    stage.engine = _Endpoint(options, _key(options))  # type: ignore[attr-defined]
     return pipeline
 
 
@@ -198,40 +216,3 @@ def _key(options: VlmOptions) -> SecretStr | None:
     if fault:
         raise EngineUnavailable(f"parsing.vlm.api_key_env: on this worker {fault}; set it where workers run.")
     return SecretStr(os.environ[options.api_key_env]) if options.api_key_env else None
-
-
-class _Endpoint:
-    """What Docling's VLM stage takes for an inference engine."""
-
-    def __init__(self, options: VlmOptions, asker: PageAsker) -> None:
-        self._options = options
-        self._asker = asker
-
-    def predict_batch(self, inputs: Sequence[Any]) -> list[Any]:
-        """An answer for each page, in order; a fault of the server ends the document."""
-        with ThreadPoolExecutor(self._options.concurrency) as pool:
-            return list(pool.map(lambda page: self._output(self._asker.ask(page.image)), inputs))
-
-    def cleanup(self) -> None:
-        """Docling calls this at the end."""
-        self._asker.close()
-
-    def _output(self, answer: Answer) -> Any:
-        """An answer that is no page is a page that failed: the others still count."""
-        from docling.datamodel.base_models import VlmStopReason
-        from docling.models.inference_engines.vlm.base import VlmEngineOutput
-
-        fault = self._fault(answer.text)
-        if fault:
-            stop = VlmStopReason.INFERENCE_ERROR
-            return VlmEngineOutput(text="", stop_reason=stop.value, metadata={"error": fault})
-        reasons = {"length": VlmStopReason.LENGTH, "content_filter": VlmStopReason.CONTENT_FILTERED}
-        stop = reasons.get(answer.finish_reason, VlmStopReason.END_OF_SEQUENCE)
-        return VlmEngineOutput(text=answer.text, stop_reason=stop.value)
-
-    def _fault(self, text: str) -> str:
-        if not text:
-            return "the answer is empty"
-        if self._options.response_format == "doctags" and not _TAG.search(text):
-            return "the answer holds no DocTags"
-        return ""

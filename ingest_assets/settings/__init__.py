@@ -2,5 +2,5 @@
 
 `tree.py` puts the sections together, `read.py` reads `ingest.toml` and `INGEST_*` variables and says in one
 line what is wrong with them. A new setting is a field of its section; limits of batches, the queue and
-downloads are in `intake.py`.
+downloads are in `intake.py`, what sections share in `fields.py`.
 """

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from ingest_assets.settings.fields import Share, Strict
 
 Check = Literal["fast_filter", "doc_dedup", "structural_filter", "metadata", "admission"]
 Reason = Literal[
@@ -61,13 +63,10 @@ def _known_language(code: str) -> str:
 
 
 Language = Annotated[str, AfterValidator(_known_language)]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class LanguageOptions(BaseModel):
+class LanguageOptions(Strict):
     """Which languages are admitted. Without an allowed list nobody is rejected for language."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     allowed: tuple[Language, ...] = Field(
         (), description="Codes of the languages to admit, such as en and de; empty = all."
@@ -83,10 +82,8 @@ class LanguageOptions(BaseModel):
     )
 
 
-class StructureOptions(BaseModel):
+class StructureOptions(Strict):
     """Limits of the structural filter. All shares are of characters that are not whitespace."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_corrupt_share: Share = Field(
         0.3,
@@ -151,10 +148,8 @@ class StructureOptions(BaseModel):
     )
 
 
-class QualityOptions(BaseModel):
+class QualityOptions(Strict):
     """What makes an admitted document TIER1 instead of TIER0. Nothing is rejected for quality."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_score: Share = Field(0.5, description="A quality score below is low quality.")
     isolated_chars: int = Field(
@@ -165,10 +160,8 @@ class QualityOptions(BaseModel):
     )
 
 
-class NearDuplicateOptions(BaseModel):
+class NearDuplicateOptions(Strict):
     """Texts that say almost the same. MinHash over word shingles; scripts without spaces by character."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(False, description="Reject near duplicates of earlier documents.")
     threshold: float = Field(
@@ -180,10 +173,8 @@ class NearDuplicateOptions(BaseModel):
     )
 
 
-class AdmissionOptions(BaseModel):
+class AdmissionOptions(Strict):
     """What deserves to be chunked. The defaults reject no document with useful text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_meaningful_chars: int = Field(
         100, ge=0, description="Letters and digits a document has at least, unless it says a whole sentence."

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from ingest_assets.core.errors import ConfigError
+from ingest_assets.settings.fields import Strict
 
 Profile = Literal["cpu-small", "default", "long-context"]
 Tables = Literal["docling", "values", "rows"]
@@ -33,13 +34,11 @@ PROFILES: Mapping[Profile, Mapping[str, Any]] = {
 }
 
 
-class ChunkOptions(BaseModel):
+class ChunkOptions(Strict):
     """How a document is cut. Tokens are counted with the embedder's own tokenizer.
 
     What is not given is as the profile has it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     profile: Profile = Field(
         "default",

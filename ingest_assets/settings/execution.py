@@ -2,24 +2,18 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ingest_assets.settings.fields import Strict
 
 Policy = Literal["io", "cpu", "gpu"]
-
-
 Schedule = Literal["fifo", "sjf"]
-
-
 BackendName = Literal["local", "ray"]
-
-
 RunOn = Literal["auto", "inline", "threads", "processes"]
 
 
-class ExecutionOptions(BaseModel):
+class ExecutionOptions(Strict):
     """Where items run. `[execution]` is for every stage, `[stages.<name>.execution]` changes it for one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     backend: BackendName = Field("local", description="This machine, or a Ray cluster (extra `ray`).")
     run_on: RunOn = Field(
@@ -52,10 +46,8 @@ class ExecutionOptions(BaseModel):
         return self.model_copy(update={name: getattr(stage, name) for name in stage.model_fields_set})
 
 
-class StageOptions(BaseModel):
+class StageOptions(Strict):
     """Execution options, the same for every stage."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     policy: Policy = Field(
         "io", description="io and gpu run on threads, cpu on processes that can be killed."

@@ -2,15 +2,15 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
-ResolverName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+from ingest_assets.settings.fields import HeaderText, Name, Strict
+
+ResolverName = Name  # of an API that is asked for documents
 
 
-class BatchLimits(BaseModel):
+class BatchLimits(Strict):
     """How many documents share a home batch."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_documents: int = Field(500, ge=1, description="Documents in one batch at most.")
     max_mebibytes: int = Field(
@@ -18,21 +18,17 @@ class BatchLimits(BaseModel):
     )
 
 
-class FetchOptions(BaseModel):
+class FetchOptions(Strict):
     """How documents are fetched from the web, and what is not fetched."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    contact: str = Field(
+    contact: HeaderText = Field(
         "",
         max_length=200,
-        pattern=r"^([!-~]([ -~]*[!-~])?)?$",
         description="Web page or mail address where a site owner reaches you; sent in the User-Agent.",
     )
-    user_agent: str = Field(
+    user_agent: HeaderText = Field(
         "",
         max_length=400,
-        pattern=r"^([!-~]([ -~]*[!-~])?)?$",
         description="The whole User-Agent; empty = this product, its version and the contact.",
     )
     max_mebibytes: int = Field(512, ge=1, description="Larger documents are refused, however compressed.")
@@ -56,22 +52,18 @@ class FetchOptions(BaseModel):
     )
 
 
-class QuotaOptions(BaseModel):
+class QuotaOptions(Strict):
     """How often one API may be asked, over all processes: a bucket of `rate` that refills in `per_seconds`.
 
     In the long run that is the rate; within one `per_seconds` a full bucket and what refills can be used.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     rate: int = Field(ge=1, description="Requests allowed in that time, also all at once.")
     per_seconds: float = Field(gt=0, le=86_400, description="Seconds in which the bucket fills up again.")
 
 
-class QueueOptions(BaseModel):
+class QueueOptions(Strict):
     """How artifacts are leased and tried again. Caps hold over all processes and machines of a ledger."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_workers: int = Field(8, ge=1, le=256, description="Artifacts one process acquires at the same time.")
     max_per_host: int = Field(4, ge=1, description="Leases of one host at the same time.")

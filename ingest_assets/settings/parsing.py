@@ -2,26 +2,28 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field
 
-from ingest_assets.core.endpoints import checked_address, shown_address
-
-# A vision model that reads pages, behind an OpenAI-compatible address.
-
+from ingest_assets.core.endpoints import shown_address
+from ingest_assets.settings.fields import Address, Strict, Variable
 
 ResponseFormat = Literal["doctags", "markdown"]
+HtmlMode = Literal["strict", "balanced", "permissive"]
+EngineName = Literal["embedded", "docling", "native", "vlm"]
 
 
-class VlmOptions(BaseModel):
-    """Where the model answers and what it is asked. The key itself is never a setting."""
+class VlmOptions(Strict):
+    """A vision model that reads pages, behind an OpenAI-compatible address: where it is, what it is asked.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    The key itself is never a setting.
+    """
 
-    url: str = Field("", description="Address of chat completions, as in https://HOST/v1/chat/completions.")
+    url: Address = Field(
+        "", description="Address of chat completions, as in https://HOST/v1/chat/completions."
+    )
     model: str = Field("", max_length=400, description="What the server calls the model.")
-    api_key_env: str = Field(
+    api_key_env: Variable = Field(
         "",
-        pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
         description="Name of the environment variable that holds the key; empty = no key is sent.",
     )
     prompt: str = Field(
@@ -34,27 +36,14 @@ class VlmOptions(BaseModel):
     concurrency: int = Field(4, ge=1, le=64, description="Pages asked for at the same time, per worker.")
     use_environment_proxies: bool = Field(False, description="Ask through HTTP_PROXY and HTTPS_PROXY.")
 
-    @field_validator("url")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        return checked_address(value)
-
     @property
     def address(self) -> str:
         """The URL as it may be shown: a query may hold what is nobody's business."""
         return shown_address(self.url)
 
 
-HtmlMode = Literal["strict", "balanced", "permissive"]
-
-
-EngineName = Literal["embedded", "docling", "native", "vlm"]
-
-
-class ParsingOptions(BaseModel):
+class ParsingOptions(Strict):
     """How documents are read, and which are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pdf: Literal["auto"] | EngineName = Field(
         "auto",

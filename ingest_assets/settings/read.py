@@ -9,21 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import (
-    BaseModel,
-    ValidationError,
-)
+from pydantic import BaseModel, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsError
 
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.layout import Layout
 from ingest_assets.settings.tree import Settings
 
-# What is wrong with a setting, in one line: where it was set, what was expected, what was given.
+_NOT_SETTINGS = {"INGEST_HOME"}
 
 
 def explain(fault: Any, settings: type[BaseModel], file: object) -> str:
-    """One of the faults that a validation of the settings found."""
+    """What is wrong with a setting in one line: where it was set, what was expected, what was given."""
     path = ".".join(str(part) for part in fault["loc"])
     variable = _variable_for(fault["loc"])
     where = f"{file}: {path}" if variable is None else variable
@@ -32,12 +29,9 @@ def explain(fault: Any, settings: type[BaseModel], file: object) -> str:
     if fault["type"] == "extra_forbidden":
         return f"{where}: no such setting; known here: {', '.join(_known_keys(settings, fault['loc'][:-1]))}."
     expected = re.sub(r"^(Input should|Value error, should|Value should)", "should", fault["msg"])
-    return f"{where}: {expected}; got {_shown(fault['input'])}."
-
-
-def _shown(given: object) -> str:
-    """What was given; of an address with a name and a password, neither."""
-    return re.sub(r"//[^/@\s'\"]*@", "//…@", repr(given))
+    # of an address with a name and a password, neither is shown
+    got = re.sub(r"//[^/@\s'\"]*@", "//…@", repr(fault["input"]))
+    return f"{where}: {expected}; got {got}."
 
 
 def _variable_name(location: tuple[Any, ...]) -> str:
@@ -53,14 +47,13 @@ def _variable_for(location: tuple[Any, ...]) -> str | None:
 
 def _known_keys(settings: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     """The keys of a section; below a map of sections, those of its values."""
-    found: Any = settings
+    section: Any = settings
     for part in location:
-        fields = getattr(found, "model_fields", None)
-        found = get_args(found)[-1] if fields is None else getattr(fields.get(str(part)), "annotation", None)
-    return sorted(getattr(found, "model_fields", {}))
-
-
-_NOT_SETTINGS = {"INGEST_HOME"}
+        fields = getattr(section, "model_fields", None)
+        section = (
+            get_args(section)[-1] if fields is None else getattr(fields.get(str(part)), "annotation", None)
+        )
+    return sorted(getattr(section, "model_fields", {}))
 
 
 class _CompleteSettings(Settings):
@@ -84,13 +77,12 @@ def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
     if given:
         return Path(given).expanduser().resolve()
     here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if _is_home(Layout(folder))), here)
-
-
-def _is_home(layout: Layout) -> bool:
-    """A folder with settings, a ledger, or this project's own files."""
-    is_project = layout.instance_file.is_file() and (layout.home / "ingest_assets").is_dir()
-    return layout.settings_file.is_file() or layout.ledger.is_file() or is_project
+    for folder in (here, *here.parents):
+        layout = Layout(folder)
+        is_project = layout.instance_file.is_file() and (folder / "ingest_assets").is_dir()
+        if layout.settings_file.is_file() or layout.ledger.is_file() or is_project:
+            return folder
+    return here
 
 
 def read_settings(home: Path) -> Settings:
@@ -105,7 +97,10 @@ def read_settings(home: Path) -> Settings:
 @functools.lru_cache(maxsize=8)
 def _settings(file: Path, text: str, _environment: frozenset[tuple[str, str]]) -> Settings:
     """Every step asks for them: what was checked is kept for as long as file and variables are the same."""
-    values = _parse_toml(file, text)
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file}: not valid TOML ({error}); correct the file.") from None
     _refuse_unknown_variables()
     try:
         return Settings(**values)
@@ -144,13 +139,6 @@ def _read_text(file: Path) -> str:
         raise ConfigError(
             f"{file}: cannot be read ({error.strerror}); check the file's permissions."
         ) from None
-
-
-def _parse_toml(file: Path, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file}: not valid TOML ({error}); correct the file.") from None
 
 
 def _refuse_unknown_variables() -> None:

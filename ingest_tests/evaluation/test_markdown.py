@@ -1,8 +1,12 @@
 """Both sides are read the same way, whatever marks they carry."""
 
-import pytest
+from difflib import SequenceMatcher
 
-from ingest_assets.evaluation.markdown import Heading, read_markdown
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest_assets.evaluation.markdown import Heading, common_length, read_markdown, sequence_ratio, words_of
 
 
 @pytest.mark.parametrize(
@@ -66,3 +70,78 @@ def test_a_heading_in_a_cell_is_the_cells_text():
 def test_anything_can_be_read(text: str):
     """A truth is somebody's file."""
     read_markdown(text)
+
+
+# Words, and the ratio of two sequences of them.
+
+sequences = st.lists(st.sampled_from("abcde"), max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ﬁne ofﬁce", "fine office"),
+        ("co\u00adlony", "colony"),
+        ("a &amp; b", "a & b"),
+        ("(nuts) .", "(nuts)."),
+        ("wait\u2026", "wait..."),
+        ("1984\u20132024 \u2014 “so”", '1984-2024 - "so"'),
+        ("cafe\u0301", "caf\u00e9"),
+        ("two\u00a0words", "two words"),
+    ],
+)
+def test_spelling_variants_of_the_same_text_are_the_same_words(one: str, other: str):
+    """Ligatures, joiners, entities, spaces and typographic marks are no reading errors."""
+    assert words_of(one) == words_of(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("Bee", "bee"), ("a+b", "a-b"), ("10", "1 0"), ("ab", "a b")])
+def test_other_differences_count(one: str, other: str):
+    """Case, symbols and broken words are."""
+    assert words_of(one) != words_of(other)
+
+
+def test_accents_stay_with_their_word():
+    """Arabic and Hindi write vowels as marks."""
+    assert words_of("أيضًا किताब") == ("أيضًا", "किताब")
+
+
+@given(sequences)
+def test_a_sequence_is_like_itself(sequence: list[str]):
+    """Also the empty one."""
+    assert sequence_ratio(sequence, sequence) == 1.0
+
+
+@given(sequences, sequences)
+def test_the_common_length_is_that_of_the_textbook(one: list[str], other: list[str]):
+    """The bits must do what the table does."""
+    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+    for i, a in enumerate(one):
+        for j, b in enumerate(other):
+            table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
+
+    assert common_length(one, other) == table[-1][-1]
+
+
+@given(sequences, sequences)
+def test_the_ratio_is_symmetric_and_never_below_difflibs(one: list[str], other: list[str]):
+    """Whoever checks with difflib finds at most this."""
+    ratio = sequence_ratio(one, other)
+
+    assert ratio == sequence_ratio(other, one)
+    assert 1 >= ratio >= SequenceMatcher(None, one, other, autojunk=False).ratio() - 1e-12
+
+
+def test_a_missing_word_and_an_additional_word_both_cost():
+    """By their share in the whole."""
+    text = list("abcdefghij")
+
+    assert sequence_ratio(text[:-1], text) == pytest.approx(18 / 19)
+    assert sequence_ratio([*text, "k"], text) == pytest.approx(20 / 21)
+
+
+def test_long_texts_are_compared_whole():
+    """No bound below which words are dropped."""
+    text = [str(at) for at in range(20_000)]
+
+    assert common_length(text[:10_000] + text[10_001:], text) == 19_999

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.intake.folders.scan import ScanLimits, WatchedFolder, add_folder, preview, scan
 from ingest_assets.intake.ledger import Ledger, Source
-from ingest_assets.settings.tree import SOURCE_NAME
+from ingest_assets.settings.fields import NAME
 from ingest_tests.intake.conftest import Watched
 
 
@@ -41,7 +41,7 @@ def test_a_made_up_name_is_one_the_settings_would_take(wish: str, taken: set[str
         source = add_folder(ledger, Path(folder), wish)
         ledger.close()
 
-    assert re.match(SOURCE_NAME, source.name)
+    assert re.match(NAME, source.name)
     assert source.name not in taken
 
 

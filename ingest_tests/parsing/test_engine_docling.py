@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.parsing.engines import DOCLING_MODELS, LAYOUT, EngineUnavailable, PageEngine, choose_engine
+from ingest_assets.parsing.engines import DOCLING_MODELS, LAYOUT, PageEngine, choose_engine
+from ingest_assets.parsing.errors import EngineUnavailable
 from ingest_assets.parsing.reader import DocumentReader
 from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing.conftest import Read

@@ -7,7 +7,8 @@ import pytest
 
 from ingest_assets.core.errors import ItemError
 from ingest_assets.parsing import vlm as asking
-from ingest_assets.parsing.engines import (
+from ingest_assets.parsing.engines import choose_engine
+from ingest_assets.parsing.errors import (
     EngineUnavailable,
     VlmAnswerUnusable,
     VlmBusy,
@@ -15,7 +16,6 @@ from ingest_assets.parsing.engines import (
     VlmRefused,
     VlmTimeout,
     VlmUnreachable,
-    choose_engine,
 )
 from ingest_assets.parsing.reader import DocumentReader
 from ingest_assets.settings.parsing import ParsingOptions, VlmOptions

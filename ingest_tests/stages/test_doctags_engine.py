@@ -8,7 +8,8 @@ import pytest
 
 from ingest_assets.core.errors import StageError
 from ingest_assets.core.layout import Layout
-from ingest_assets.parsing.engines import LAYOUT, EngineUnavailable, choose_engine
+from ingest_assets.parsing.engines import LAYOUT, choose_engine
+from ingest_assets.parsing.errors import EngineUnavailable
 from ingest_assets.settings.parsing import ParsingOptions, VlmOptions
 from ingest_assets.stages.base import config_hash, work_items
 from ingest_assets.stages.doctags import DoctagsStage

@@ -2,25 +2,15 @@
 
 import re
 import struct
-import threading
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
 
 from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, EmptyDocument, PasswordNeeded
-from ingest_assets.parsing.guard.images import refuse_bomb
-from ingest_assets.parsing.guard.markup import (
-    FLATTENED,
-    check_entities,
-    decode_text,
-    flattened,
-    is_too_deep,
-    refuse_large_table,
-)
+from ingest_assets.parsing.guard.limits import refuse_bomb, refuse_large_table
+from ingest_assets.parsing.guard.markup import check_entities
 from ingest_assets.settings.parsing import ParsingOptions
 
 # Spreadsheets with a value far out: reading them goes through every cell up to there.
@@ -63,58 +53,36 @@ _SPACES = re.compile(rb"<(?:\w+:)?s\s[^<>]*?\bc=[\"'](\d{1,12})")
 _COLUMNS = re.compile(rb"\bnumber-columns-repeated=[\"'](\d{1,9})")
 
 
-@dataclass(slots=True)
-class _Grid:
-    """How far a sheet's last cell with content is out."""
-
-    rows: int = 0
-    columns: int = 0
-    _passed_rows: int = 0
-    _row_repeats: int = 1
-    _passed_columns: int = 0
-    _row_columns: int = 0
-
-    def begin_row(self, repeats: int) -> None:
-        self._row_repeats, self._passed_columns, self._row_columns = repeats, 0, 0
-
-    def add_cells(self, repeats: int, is_empty: bool) -> None:
-        self._passed_columns += repeats
-        if not is_empty:
-            self._row_columns = self._passed_columns
-
-    def end_row(self) -> None:
-        self._passed_rows += self._row_repeats
-        if self._row_columns:
-            self.rows, self.columns = self._passed_rows, max(self.columns, self._row_columns)
-
-
 def check_repeats(content: bytes, options: ParsingOptions) -> None:
     """Refuse tables that go too far out, and gaps that are too wide."""
     spaces = sum(int(count) for count in _SPACES.findall(content))
     refuse_bomb("The text", len(content), spaces, options)
-    _check_tables(content, options)
+    for rows, columns in _table_sizes(content):
+        cells = rows * columns
+        refuse_bomb("A table of the document", cells * CELL_BYTES, cells * CELL_BYTES, options)
+        refuse_large_table("A table of the document", cells)
 
 
-def _check_tables(content: bytes, options: ParsingOptions) -> None:
-    """Empty cells and rows at the ends do not count: nobody keeps them."""
-    grid = _Grid()
+def _table_sizes(content: bytes) -> Iterator[tuple[int, int]]:
+    """Rows and columns of each table up to its last cell with content: what is empty after it is not read."""
+    rows = columns = passed_rows = passed_columns = row_columns = 0
+    row_repeats = 1
     for part in _ODF_PART.finditer(content):
         if part[1]:
-            _refuse_cells(grid, options)
-            grid = _Grid()
+            yield rows, columns
+            rows = columns = passed_rows = passed_columns = row_columns = 0
+            row_repeats = 1
         elif part[2]:
-            grid.begin_row(_repeated(_ROWS, part[3]))
+            row_repeats, passed_columns, row_columns = _repeated(_ROWS, part[3]), 0, 0
         elif part[4] is not None:
-            grid.add_cells(_repeated(_COLUMNS, part[4]), is_empty=bool(part[5]) and b"value" not in part[4])
+            passed_columns += _repeated(_COLUMNS, part[4])
+            if not part[5] or b"value" in part[4]:
+                row_columns = passed_columns
         else:
-            grid.end_row()
-    _refuse_cells(grid, options)
-
-
-def _refuse_cells(grid: _Grid, options: ParsingOptions) -> None:
-    cells = grid.rows * grid.columns
-    refuse_bomb("A table of the document", cells * CELL_BYTES, cells * CELL_BYTES, options)
-    refuse_large_table("A table of the document", cells)
+            passed_rows += row_repeats
+            if row_columns:
+                rows, columns = passed_rows, max(columns, row_columns)
+    yield rows, columns
 
 
 def _repeated(pattern: re.Pattern[bytes], attributes: bytes) -> int:
@@ -122,8 +90,10 @@ def _repeated(pattern: re.Pattern[bytes], attributes: bytes) -> int:
     return int(found[1]) if found else 1
 
 
-MAX_ARCHIVE_DEPTH = 4
-_HEAD_BYTES = 65536
+# Archives of all kinds: their members, and the markup in them.
+
+MAX_ARCHIVE_DEPTH = 4  # a workbook inside a report is two deep
+_HEAD_BYTES = 65536  # of a part, where its DOCTYPE and its first element are
 _DECK = "ppt/presentation.xml"
 _ENCRYPTED = 0x1
 _MARKUP = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".svg", ".vml")
@@ -175,14 +145,17 @@ class _Walk:
                 f"The document holds archives in archives, more than {MAX_ARCHIVE_DEPTH} deep; "
                 "unpack what you need of it."
             )
+        warnings: dict[str, None] = {}
         try:
             with zipfile.ZipFile(BytesIO(content)) as archive:
                 self._count(archive.infolist(), len(content))
-                return self._look_inside(archive, depth)
+                for member in archive.infolist():
+                    warnings |= dict.fromkeys(self._check_member(archive, member, depth))
         except _UNREADABLE as error:
             if depth > 1:  # an attachment that is none is nobody's concern
                 return ()
             raise CorruptDocument(_DAMAGED) from error
+        return tuple(warnings)
 
     def _count(self, members: list[zipfile.ZipInfo], packed_bytes: int) -> None:
         self._members += len(members)
@@ -196,17 +169,13 @@ class _Walk:
         self._packed = self._packed or packed_bytes
         refuse_bomb("The document is an archive that", self._packed, self._unpacked, self._options)
 
-    def _look_inside(self, archive: zipfile.ZipFile, depth: int) -> tuple[str, ...]:
-        warnings: dict[str, None] = {}
-        for member in archive.infolist():
-            name = member.filename.lower()
-            if member.flag_bits & _ENCRYPTED:
-                raise PasswordNeeded("The document is encrypted; save a copy without a password.")
-            if name.endswith(_MARKUP):
-                warnings |= dict.fromkeys(self._check_markup(archive, member))
-            elif name.endswith(_PACKED):
-                warnings |= dict.fromkeys(self.check(archive.read(member), depth + 1))
-        return tuple(warnings)
+    def _check_member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, depth: int) -> tuple[str, ...]:
+        name = member.filename.lower()
+        if member.flag_bits & _ENCRYPTED:
+            raise PasswordNeeded("The document is encrypted; save a copy without a password.")
+        if name.endswith(_MARKUP):
+            return self._check_markup(archive, member)
+        return self.check(archive.read(member), depth + 1) if name.endswith(_PACKED) else ()
 
     def _check_markup(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[str, ...]:
         with archive.open(member) as stream:
@@ -227,43 +196,6 @@ class _Walk:
         return ()
 
 
-# HTML inside other documents (books, e-mails, Markdown): Docling finds it, and reads it like a web page.
-
-
-_HOLDERS = ("md", "epub", "email", "mhtml")
-_local = threading.local()
-
-
-def watch_html_parts() -> None:
-    """Let Docling's HTML reader build its trees here."""
-    from docling.backend import html_backend
-
-    html_backend.BeautifulSoup = _soup  # type: ignore[assignment,misc]
-
-
-@contextmanager
-def flattening(kind: str) -> Iterator[list[str]]:
-    """While a document of this format is read, its HTML parts are kept flat; yields what there is to say."""
-    notes: list[str] = []
-    _local.notes = notes if kind in _HOLDERS else None
-    try:
-        yield notes
-    finally:
-        _local.notes = None
-
-
-def _soup(markup: Any, features: str) -> Any:
-    from bs4 import BeautifulSoup
-
-    notes = getattr(_local, "notes", None)
-    if notes is not None:
-        text = decode_text(markup).text if isinstance(markup, bytes) else markup
-        if is_too_deep(text):
-            notes.append(FLATTENED)
-            markup = flattened(text)
-    return BeautifulSoup(markup, features)
-
-
 # Office files of the old kind: what they are, by the first names in their directory.
 
 
@@ -273,6 +205,7 @@ _UNREADABLE_OLE = (
     *(OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
     *(struct.error, RecursionError),
 )
+# Sizes of a directory entry and of the name in it, by the file format (MS-CFB).
 _ENTRY_BYTES = 128
 _ENTRIES = 32  # programs write what matters first
 _NAME_BYTES = 64
@@ -292,7 +225,15 @@ def ole_type(content: bytes, mime: str) -> str:
         return mime
     if _ENCRYPTED_PACKAGE in content:
         raise PasswordNeeded("The Office file is encrypted; save a copy without a password.")
-    return next((_KINDS[name] for name in _names(content) if name in _KINDS), mime)
+    header = content[:512].ljust(512, b"\x00")
+    shift, first = struct.unpack_from("<H", header, 30)[0], struct.unpack_from("<I", header, 48)[0]
+    start = (first + 1) << min(shift, 16)
+    entries = content[start : start + _ENTRIES * _ENTRY_BYTES]
+    for at in range(0, len(entries), _ENTRY_BYTES):
+        name = entries[at : at + _NAME_BYTES].decode("utf-16-le", "replace").split("\x00", 1)[0]
+        if name in _KINDS:
+            return _KINDS[name]
+    return mime
 
 
 def check_outlook(content: bytes, options: ParsingOptions) -> None:
@@ -307,19 +248,6 @@ def check_outlook(content: bytes, options: ParsingOptions) -> None:
     except _UNREADABLE_OLE as error:
         raise CorruptDocument("The e-mail is damaged or truncated; get an intact copy.") from error
     refuse_bomb("The e-mail", len(content), total, options)
-
-
-def _names(content: bytes) -> list[str]:
-    """The names that the directory begins with."""
-    header = content[:512].ljust(512, b"\x00")
-    shift, first = struct.unpack_from("<H", header, 30)[0], struct.unpack_from("<I", header, 48)[0]
-    start = (first + 1) << min(shift, 16)
-    entries = content[start : start + _ENTRIES * _ENTRY_BYTES]
-    return [_name(entries[at : at + _NAME_BYTES]) for at in range(0, len(entries), _ENTRY_BYTES)]
-
-
-def _name(field: bytes) -> str:
-    return field.decode("utf-16-le", "replace").split("\x00", 1)[0]
 
 
 # Templates, slide shows and documents with macros: the same parts under another label.
@@ -347,7 +275,11 @@ def as_document(content: bytes) -> bytes:
     with zipfile.ZipFile(BytesIO(content)) as archive:
         names = set(archive.namelist())
         labels = names & {_LABELS, "mimetype", "META-INF/manifest.xml"}
-        changed = {name: _relabelled(archive.read(name)) for name in labels}
+        changed = {}
+        for name in labels:
+            label = _WORD.sub(_OFFICE + b"wordprocessingml.document.main+xml", archive.read(name))
+            label = _SLIDES.sub(_OFFICE + b"presentationml.presentation.main+xml", label)
+            changed[name] = _OPEN.sub(rb"\1", label)
         if all(archive.read(name) == label for name, label in changed.items()):
             return content
         made = BytesIO()
@@ -357,9 +289,3 @@ def as_document(content: bytes) -> bytes:
                     names.discard(name)
                     target.writestr(zipfile.ZipInfo(name), changed.get(name) or archive.read(name))
         return made.getvalue()
-
-
-def _relabelled(label: bytes) -> bytes:
-    label = _WORD.sub(_OFFICE + b"wordprocessingml.document.main+xml", label)
-    label = _SLIDES.sub(_OFFICE + b"presentationml.presentation.main+xml", label)
-    return _OPEN.sub(rb"\1", label)

@@ -7,18 +7,12 @@ from io import BytesIO
 from typing import Any
 
 from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, TooManyPages
+from ingest_assets.parsing.guard.limits import MEGAPIXEL
 from ingest_assets.settings.parsing import ParsingOptions
 
-MEGAPIXEL = 1_000_000
 _UNREADABLE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    LookupError,
-    EOFError,
-    struct.error,
-    OverflowError,
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError),
+    *(struct.error, OverflowError),
 )
 _DAMAGED = "The image is damaged, or not of the kind it says; get an intact copy."
 
@@ -41,7 +35,14 @@ def check_image(content: bytes, options: ParsingOptions) -> None:
     limit_pillow(options)
     try:
         with Image.open(BytesIO(content)) as image:
-            check_pixels(*image.size, options)
+            width, height = image.size
+            if width * height > options.max_image_megapixels * MEGAPIXEL:
+                raise _too_many_pixels(options)
+            if max(width, height) > options.max_image_side:
+                raise DecompressionBomb(
+                    f"The image is {width} x {height} pixels, and no side may have more than "
+                    f"{options.max_image_side}; cut it into pieces or raise parsing.max_image_side."
+                )
             frames = getattr(image, "n_frames", 1)
     except Image.DecompressionBombError:
         raise _too_many_pixels(options) from None
@@ -54,17 +55,6 @@ def check_image(content: bytes, options: ParsingOptions) -> None:
         )
 
 
-def check_pixels(width: int, height: int, options: ParsingOptions) -> None:
-    """Refuse a picture of this size."""
-    if width * height > options.max_image_megapixels * MEGAPIXEL:
-        raise _too_many_pixels(options)
-    if max(width, height) > options.max_image_side:
-        raise DecompressionBomb(
-            f"The image is {width} x {height} pixels, and no side may have more than "
-            f"{options.max_image_side}; cut it into pieces or raise parsing.max_image_side."
-        )
-
-
 def _too_many_pixels(options: ParsingOptions) -> DecompressionBomb:
     return DecompressionBomb(
         f"The image has more than the {options.max_image_megapixels} million pixels allowed; "
@@ -73,7 +63,6 @@ def _too_many_pixels(options: ParsingOptions) -> DecompressionBomb:
 
 
 # Pictures as pages of a size that pages have: not metres wide because nobody said how large a pixel is.
-
 
 MAX_PAGE_POINTS = 1400.0  # a little more than A3; at the scale of OCR more pixels than it looks at
 _PLAUSIBLE_DPI = (20.0, 9600.0)
@@ -107,36 +96,3 @@ def page_dpi(size: tuple[int, int], claimed: tuple[float, float]) -> tuple[float
     points = max(size[0] * _POINTS_PER_INCH / across, size[1] * _POINTS_PER_INCH / down)
     larger = max(1.0, points / MAX_PAGE_POINTS)
     return across * larger, down * larger
-
-
-# When small is too large: the one rule for everything that is packed.
-
-
-MEBIBYTE = 1024 * 1024
-# Below this, what is packed well is no danger: a sheet of equal rows packs a thousandfold.
-HARMLESS_BYTES = 32 * MEBIBYTE
-
-
-def most_bytes(packed_bytes: int, options: ParsingOptions, harmless_bytes: int = HARMLESS_BYTES) -> int:
-    """How far something of this size may unfold, so that whoever unpacks it can stop there."""
-    for_its_size = max(harmless_bytes, packed_bytes * options.max_compression_ratio)
-    return min(for_its_size, options.max_unpacked_mebibytes * MEBIBYTE)
-
-
-def refuse_bomb(
-    what: str,
-    packed_bytes: int,
-    unpacked_bytes: float,
-    options: ParsingOptions,
-    harmless_bytes: int = HARMLESS_BYTES,
-) -> None:
-    """Raise when this unfolds to more than the limits allow, in all or for its size."""
-    if unpacked_bytes <= most_bytes(packed_bytes, options, harmless_bytes):
-        return
-    if unpacked_bytes > options.max_unpacked_mebibytes * MEBIBYTE:
-        limit, setting = f"the {options.max_unpacked_mebibytes} MiB allowed", "max_unpacked_mebibytes"
-    else:
-        limit, setting = f"{options.max_compression_ratio} times its size", "max_compression_ratio"
-    raise DecompressionBomb(
-        f"{what} unfolds to more than {limit}; if you trust its source, raise parsing.{setting}."
-    )

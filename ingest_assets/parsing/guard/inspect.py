@@ -1,14 +1,9 @@
 """Which checks are for which format."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from ingest_assets.parsing import media
-from ingest_assets.parsing.errors import (
-    DocumentTooLarge,
-    EmptyDocument,
-    UnsupportedDocument,
-)
+from ingest_assets.parsing.errors import UnsupportedDocument
 from ingest_assets.parsing.guard.archives import (
     as_document,
     check_archive,
@@ -17,16 +12,20 @@ from ingest_assets.parsing.guard.archives import (
     ole_type,
     refuse_no_slides,
 )
-from ingest_assets.parsing.guard.images import MEBIBYTE, MEGAPIXEL, check_image
-from ingest_assets.parsing.guard.markup import check_csv, check_entities, decode_text, refuse_deep_quotes
-from ingest_assets.parsing.guard.pdf import check_pdf, check_web_page
+from ingest_assets.parsing.guard.images import check_image
+from ingest_assets.parsing.guard.markup import (
+    check_csv,
+    check_entities,
+    check_web_page,
+    decode_text,
+    refuse_deep_quotes,
+)
+from ingest_assets.parsing.guard.pdf import check_pdf
 from ingest_assets.settings.parsing import ParsingOptions
 
 _ARCHIVES = ("docx", "pptx", "xlsx", "odt", "ods", "odp", "epub")
 _TEXTS = ("md", "csv", "asciidoc", "vtt", "latex", "boxnote", "json_docling")
 _JATS = (b"JATS-journalpublishing", b"JATS-archive")
-
-
 _ADVICE = {
     "application/msword": "save it as DOCX or PDF",
     "application/rtf": "save it as DOCX or PDF",
@@ -52,17 +51,6 @@ class Inspected:
     warnings: tuple[str, ...] = ()
 
 
-def check_size(size_bytes: int, options: ParsingOptions) -> None:
-    """Refuse nothing and too much."""
-    if size_bytes == 0:
-        raise EmptyDocument("The file is empty (0 bytes); save it again or remove it.")
-    if size_bytes > options.max_mebibytes * MEBIBYTE:
-        raise DocumentTooLarge(
-            f"The file has {size_bytes} bytes, more than the {options.max_mebibytes} MiB allowed; "
-            "split it or raise parsing.max_mebibytes."
-        )
-
-
 def docling_format(mime: str, content: bytes, options: ParsingOptions) -> str:
     """Docling's name for this media type; what it cannot read is refused with its reason."""
     mime = ole_type(content, mime)
@@ -86,7 +74,11 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
     elif kind == "email":
         check_outlook(content, options)
     elif kind in _ARCHIVES:
-        return _inspect_archive(kind, content, options)
+        warnings = check_archive(content, options)
+        with damage_named():  # so far, only the beginnings of parts were unpacked
+            if kind == "pptx":
+                refuse_no_slides(content)
+            return Inspected(as_document(content), warnings)
     elif kind == "html":
         return Inspected(*check_web_page(content, options))
     elif kind == "xml_jats":
@@ -97,14 +89,6 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
     elif kind in _TEXTS:
         return _inspect_text(kind, content)
     return Inspected(content)
-
-
-def _inspect_archive(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
-    warnings = check_archive(content, options)
-    with damage_named():  # so far, only the beginnings of parts were unpacked
-        if kind == "pptx":
-            refuse_no_slides(content)
-        return Inspected(as_document(content), warnings)
 
 
 def _inspect_text(kind: str, content: bytes) -> Inspected:
@@ -127,27 +111,3 @@ def _check_article(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
             "XML is read only when it names the JATS DTD; convert it to PDF, DOCX, HTML or Markdown."
         )
     return warnings
-
-
-# This product's limits in the words of Docling's backends, so that one set of settings rules.
-
-
-def backend_options(kind: str, options: ParsingOptions) -> Any:
-    """For formats other than PDF; None where there is nothing to set. Docling's defaults fetch nothing."""
-    from docling.datamodel import backend_options as docling
-
-    size = options.max_unpacked_mebibytes * MEBIBYTE
-    members = options.max_archive_members
-    archive = {"max_total_bytes": size, "max_file_bytes": size, "max_member_count": members}
-    if kind in ("html", "mhtml"):
-        return docling.HTMLBackendOptions(infer_furniture=options.html != "permissive")
-    if kind == "image":
-        return docling.PdfBackendOptions(max_image_pixels=options.max_image_megapixels * MEGAPIXEL)
-    if kind == "latex":  # its clock would make the text depend on how busy the machine is
-        return docling.LatexBackendOptions(parse_timeout=None)
-    made = {
-        "docx": docling.MsWordBackendOptions,
-        "xlsx": docling.MsExcelBackendOptions,
-        "epub": docling.EpubBackendOptions,
-    }.get(kind)
-    return made(**archive) if made else None

@@ -1,17 +1,20 @@
-"""Text in unknown encodings: read as what it is, mended where little is broken, refused where it is none."""
+"""Text and markup: in which encoding it is, what its entities unfold to, and how deep it is nested."""
 
 import codecs
 import csv
 import html
 import re
+import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import StringIO
 from math import inf
+from typing import Any
 
-from ingest_assets.parsing.errors import CorruptDocument, DocumentTooLarge, GarbledText
-from ingest_assets.parsing.guard.images import MEBIBYTE, refuse_bomb
+from ingest_assets.parsing.errors import CorruptDocument, GarbledText
+from ingest_assets.parsing.guard.limits import MEBIBYTE, refuse_bomb, refuse_large_table
 from ingest_assets.parsing.media import unmarked_encoding
 from ingest_assets.settings.parsing import ParsingOptions
 
@@ -23,7 +26,7 @@ _ENCODINGS = (
     *("koi8_r", "koi8_u", "iso8859_5", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
 )
 _REPLACED = "W_TEXT_REPLACED"
-_SAMPLE_BYTES = 65536
+_SAMPLE_BYTES = 65536  # of a text, to tell its encoding by
 _BAD = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffd-\uffff]")
 _ACCENTED = re.compile(b"[\x80-\xff]")
 _MARKS = (
@@ -46,7 +49,11 @@ class Decoded:
 
 def decode_text(content: bytes, declared: str = "") -> Decoded:
     """The text of these bytes, or `GarbledText`. By its mark, as declared, as UTF-8, or by the look of it."""
-    decoded = _without_zeros(_decoded(content, declared))
+    decoded = _decoded(content, declared)
+    if "\x00" in decoded.text:  # a zero byte is no character; parsers of markup stumble over it
+        text = decoded.text.replace("\x00", "\ufffd")
+        others = (warning for warning in decoded.warnings if _REPLACED not in warning)
+        decoded = Decoded(text, (*others, _replaced(text)))
     bad = len(_BAD.findall(decoded.text))
     if bad > MAX_BAD_SHARE * max(1, len(decoded.text)):
         raise GarbledText(
@@ -54,14 +61,6 @@ def decode_text(content: bytes, declared: str = "") -> Decoded:
             "get an intact copy."
         )
     return decoded
-
-
-def _without_zeros(decoded: Decoded) -> Decoded:
-    """A zero byte is no character; parsers of markup stumble over it."""
-    if "\x00" not in decoded.text:
-        return decoded
-    text = decoded.text.replace("\x00", "\ufffd")
-    return Decoded(text, (*(each for each in decoded.warnings if _REPLACED not in each), _replaced(text)))
 
 
 def _decoded(content: bytes, declared: str) -> Decoded:
@@ -73,7 +72,10 @@ def _decoded(content: bytes, declared: str) -> Decoded:
     for encoding in (declared, "utf-8"):
         if encoding and (text := _strictly(content, encoding)) is not None:
             return Decoded(text, is_as_declared=True)
-    return _mended(content) or _guessed(content)
+    text = content.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    whole = sum(character > "\x7f" for character in text) - broken
+    return Decoded(text, (_replaced(text),)) if whole > broken else _guessed(content)
 
 
 def _marked(content: bytes, encoding: str) -> Decoded:
@@ -84,30 +86,19 @@ def _marked(content: bytes, encoding: str) -> Decoded:
     return Decoded(text, (_replaced(text),))
 
 
-def _mended(content: bytes) -> Decoded | None:
-    """UTF-8 with some broken bytes, when more of it is whole than broken."""
-    text = content.decode("utf-8", "replace")
-    broken = text.count("\ufffd")
-    whole = sum(character > "\x7f" for character in text) - broken
-    return Decoded(text, (_replaced(text),)) if whole > broken else None
-
-
 def _guessed(content: bytes) -> Decoded:
+    """By the look of it: mostly plain letters are Western, else the encoding that fits best."""
     sample = content[:_SAMPLE_BYTES]
-    accented = len(_ACCENTED.findall(sample))
-    is_western = accented <= max(MAX_ACCENTED_SHARE * len(sample), MIN_ACCENTED)
-    encoding = "windows-1252" if is_western else _by_its_look(sample)
+    encoding = "windows-1252"
+    if len(_ACCENTED.findall(sample)) > max(MAX_ACCENTED_SHARE * len(sample), MIN_ACCENTED):
+        from charset_normalizer import from_bytes
+
+        best = from_bytes(sample, cp_isolation=list(_ENCODINGS)).best()
+        if best is None:
+            raise GarbledText("The file says it is text, but in no encoding known here; get an intact copy.")
+        encoding = best.encoding
     text = content.decode(encoding, "replace")
     return Decoded(text, (f"W_TEXT_ENCODING: not UTF-8, read as {encoding}",))
-
-
-def _by_its_look(sample: bytes) -> str:
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(sample, cp_isolation=list(_ENCODINGS)).best()
-    if best is None:
-        raise GarbledText("The file says it is text, but in no encoding known here; get an intact copy.")
-    return best.encoding
 
 
 def _strictly(content: bytes, encoding: str) -> str | None:
@@ -123,10 +114,9 @@ def _replaced(text: str) -> str:
 
 # XML entities: declarations that multiply, and those that point elsewhere. None is expanded or fetched.
 
-
 # Markup is text: less of it harms its parser than of an archive.
-HARMLESS_BYTES = MEBIBYTE
-MAX_ENTITY_DEPTH = 50
+HARMLESS_MARKUP_BYTES = MEBIBYTE
+MAX_ENTITY_DEPTH = 50  # what goes deeper counts as endless
 _NAME = r"[^\s;&%\"'<>]+"
 _DECLARATION = re.compile(
     rf"<!ENTITY\s+(?:%\s+)?({_NAME})\s+(?:\"([^\"]*)\"|'([^']*)'|(?:SYSTEM|PUBLIC)\b)", re.IGNORECASE
@@ -151,12 +141,9 @@ def check_entities(what: str, content: bytes, options: ParsingOptions) -> tuple[
         external += not (double or single)
         values.setdefault(name, double or single)  # as in XML, the first declaration counts
     body = _DECLARATION.sub("", text)
-    refuse_bomb(what, len(content), _unfolded(body, _sizes(values)), options, HARMLESS_BYTES)
+    unfolded = len(body) + _referred(Counter(_REFERENCE.findall(body)), _sizes(values))
+    refuse_bomb(what, len(content), unfolded, options, HARMLESS_MARKUP_BYTES)
     return (f"W_XML_EXTERNAL_ENTITY: {external} declared, none fetched",) if external else ()
-
-
-def _unfolded(text: str, sizes: Mapping[str, float]) -> float:
-    return len(text) + _referred(Counter(_REFERENCE.findall(text)), sizes)
 
 
 def _referred(used: Mapping[str, int], sizes: Mapping[str, float]) -> float:
@@ -167,43 +154,27 @@ def _sizes(values: Mapping[str, str]) -> dict[str, float]:
     """How long each entity is with everything in it written out; endless for one that holds itself."""
     used = {name: Counter(_REFERENCE.findall(value)) for name, value in values.items()}
     sizes: dict[str, float] = {}
-    for _ in range(MAX_ENTITY_DEPTH):  # each round looks one level deeper
-        longer = {name: len(value) + _referred(used[name], sizes) for name, value in values.items()}
-        if longer == sizes:
-            return sizes
-        sizes = longer
-    deeper = {name: len(value) + _referred(used[name], sizes) for name, value in values.items()}
-    return {name: size if size == sizes[name] else inf for name, size in deeper.items()}
+    deeper: dict[str, float] = {}
+    for _ in range(MAX_ENTITY_DEPTH + 1):  # each round looks one level deeper
+        sizes, deeper = (
+            deeper,
+            {name: len(value) + _referred(used[name], deeper) for name, value in values.items()},
+        )
+        if sizes == deeper:
+            break
+    return {name: size if size == sizes.get(name) else inf for name, size in deeper.items()}
 
 
 # Markup that goes down without end, as bombs do and as editors did that closed no element.
 
-
 MAX_DEPTH = 200  # Docling walks elements by recursion; browsers stop at 512
 FLATTENED = f"W_HTML_FLATTENED: elements more than {MAX_DEPTH} deep were taken out of those around them"
-MAX_QUOTES = 100
+MAX_QUOTES = 100  # a hundred answers to answers are a long thread; a thousand are an attack
 _DEEP_QUOTE = re.compile(rf"^(?:[ \t]{{0,3}}>){{{MAX_QUOTES + 1}}}", re.MULTILINE)
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 _VOID = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "frame",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "command",
-        "keygen",
-    ]
+    {"area", "base", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta", "param"}
+    | {"source", "track", "wbr", "command", "keygen"}
 )
 _RAW = frozenset(("script", "style"))
 _UNSEEN = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
@@ -280,19 +251,65 @@ class _Shallow:
         return "".join(self._parts)
 
 
+# Web pages, and HTML inside other documents (books, e-mails, Markdown), which Docling reads like a web page.
+
+_HOLDERS = ("md", "epub", "email", "mhtml")
+_local = threading.local()
+
+
+def check_web_page(content: bytes, options: ParsingOptions) -> tuple[bytes, tuple[str, ...]]:
+    """The page as it can be read, and what was done for it; unchanged when nothing had to be.
+
+    What is changed gets a byte-order mark, which wins over whatever the page declares.
+    """
+    from bs4.dammit import EncodingDetector
+
+    warnings = check_entities("The page", content, options)
+    declared = EncodingDetector.find_declared_encoding(content, is_html=True, search_entire_document=False)
+    decoded = decode_text(content, declared or "")
+    warnings += decoded.warnings
+    text = decoded.text
+    if is_too_deep(text):
+        text = flattened(text)
+        warnings += (FLATTENED,)
+    elif not decoded.warnings:
+        return content, warnings
+    return codecs.BOM_UTF8 + text.encode("utf-8", "replace"), warnings
+
+
+def watch_html_parts() -> None:
+    """Let Docling's HTML reader build its trees here."""
+    from docling.backend import html_backend
+
+    html_backend.BeautifulSoup = _soup  # type: ignore[assignment,misc]
+
+
+@contextmanager
+def flattening(kind: str) -> Iterator[list[str]]:
+    """While a document of this format is read, its HTML parts are kept flat; yields what there is to say."""
+    notes: list[str] = []
+    _local.notes = notes if kind in _HOLDERS else None
+    try:
+        yield notes
+    finally:
+        _local.notes = None
+
+
+def _soup(markup: Any, features: str) -> Any:
+    from bs4 import BeautifulSoup
+
+    notes = getattr(_local, "notes", None)
+    if notes is not None:
+        text = decode_text(markup).text if isinstance(markup, bytes) else markup
+        if is_too_deep(text):
+            notes.append(FLATTENED)
+            markup = flattened(text)
+    return BeautifulSoup(markup, features)
+
+
 # Tables with more cells than one table can have: said as such, and before anybody fills them in.
 
-
-MAX_TABLE_CELLS = 1_000_000  # Docling's own limit
 _DELIMITERS = ",;\t|:"
-
-
-def refuse_large_table(what: str, cells: int) -> None:
-    """Raise when a table has more cells than Docling takes."""
-    if cells > MAX_TABLE_CELLS:
-        raise DocumentTooLarge(
-            f"{what} has {cells} cells, more than the {MAX_TABLE_CELLS} that one table may have; split it."
-        )
 
 
 def check_csv(text: str) -> None:

@@ -1,6 +1,5 @@
 """PDFs: is it one, does it open, how much is in it, and what does it carry along."""
 
-import codecs
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,7 @@ from ingest_assets.parsing.errors import (
     PasswordNeeded,
     TooManyPages,
 )
-from ingest_assets.parsing.guard.images import MEGAPIXEL
-from ingest_assets.parsing.guard.markup import FLATTENED, check_entities, decode_text, flattened, is_too_deep
+from ingest_assets.parsing.guard.limits import MEGAPIXEL
 from ingest_assets.parsing.guard.pdf_objects import damaged_pages, read_contents, refuse_endless_drawing
 from ingest_assets.settings.parsing import ParsingOptions
 
@@ -28,22 +26,17 @@ def check_pdf(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
     contents = read_contents(content, options)
     refuse_endless_drawing(contents)
     opened = _open(content, options)
-    carried = _carried(contents.has_scripts, contents.has_attachments or opened.has_attachments)
+    warnings = []
+    if contents.has_scripts:
+        warnings.append("W_PDF_JAVASCRIPT: the PDF holds scripts; none was run")
+    if contents.has_attachments or opened.has_attachments:
+        warnings.append("W_PDF_EMBEDDED_FILES: the PDF holds other files; they were not read")
     # streams that cannot be unpacked without the key are not damaged
     damaged, pages = ([], 0) if opened.is_encrypted else damaged_pages(contents)
     if damaged and len(damaged) == pages:
         raise CorruptDocument("The PDF is damaged: the content of none of its pages can be unpacked.")
     lost = dict.fromkeys(opened.missing_pages, "is not there") | dict.fromkeys(damaged, "has damaged content")
-    return (*carried, *(f"W_PARSE_PARTIAL: page {at}: {why}" for at, why in sorted(lost.items())))
-
-
-def _carried(has_scripts: bool, has_attachments: bool) -> tuple[str, ...]:
-    warnings = []
-    if has_scripts:
-        warnings.append("W_PDF_JAVASCRIPT: the PDF holds scripts; none was run")
-    if has_attachments:
-        warnings.append("W_PDF_EMBEDDED_FILES: the PDF holds other files; they were not read")
-    return tuple(warnings)
+    return (*warnings, *(f"W_PARSE_PARTIAL: page {at}: {why}" for at, why in sorted(lost.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +101,3 @@ def _has_page(document: Any, at: int, options: ParsingOptions) -> bool:
             "parsing.max_image_megapixels."
         )
     return True
-
-
-# Web pages: their encoding, their entities, and elements that are nested too deep.
-
-
-def check_web_page(content: bytes, options: ParsingOptions) -> tuple[bytes, tuple[str, ...]]:
-    """The page as it can be read, and what was done for it; unchanged when nothing had to be."""
-    warnings = check_entities("The page", content, options)
-    decoded = decode_text(content, _declared_encoding(content))
-    warnings += decoded.warnings
-    if is_too_deep(decoded.text):
-        return _marked(flattened(decoded.text)), (*warnings, FLATTENED)
-    return _marked(decoded.text) if decoded.warnings else content, warnings
-
-
-def _declared_encoding(content: bytes) -> str:
-    from bs4.dammit import EncodingDetector
-
-    return EncodingDetector.find_declared_encoding(content, is_html=True, search_entire_document=False) or ""
-
-
-def _marked(text: str) -> bytes:
-    """With a byte-order mark, which wins over whatever the page declares."""
-    return codecs.BOM_UTF8 + text.encode("utf-8", "replace")

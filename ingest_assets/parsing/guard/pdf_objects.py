@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from ingest_assets.parsing.errors import DecompressionBomb
-from ingest_assets.parsing.guard.images import MEBIBYTE, most_bytes, refuse_bomb
+from ingest_assets.parsing.guard.limits import MEBIBYTE, MEGAPIXEL, most_bytes, refuse_bomb
 from ingest_assets.settings.parsing import ParsingOptions
 
 _OBJECT = re.compile(rb"(?<!\d)(\d{1,10})\s+\d{1,5}\s+obj\b")
@@ -26,7 +26,7 @@ _NAME = re.compile(rb"/([A-Za-z0-9]+)")
 _ESCAPE = re.compile(rb"#([0-9A-Fa-f]{2})")
 _FLATE = (b"FlateDecode", b"Fl")
 _ASCII = (b"ASCII85Decode", b"A85", b"ASCIIHexDecode", b"AHx")
-_PIECE = 1024 * 1024
+_PIECE = 1024 * 1024  # bytes that are unfolded before the limit is looked at again
 _ZLIB_HEADER_BYTES = 2
 
 
@@ -129,9 +129,8 @@ def _from_ascii(pieces: Iterable[bytes], name: bytes) -> Iterator[bytes]:
 
 # What a PDF holds, by its objects: every stream is unfolded once and counted, and almost nothing is kept.
 
-
 _KEPT_BYTES = 16 * MEBIBYTE  # of a form or an object stream, to be looked into
-_BYTES_PER_PIXEL = 4
+_BYTES_PER_PIXEL = 4  # as CMYK with 8 bits has
 _MOST_DEFLATED = 1032  # times its size: no stream of that kind unfolds to more
 _PICTURE = re.compile(rb"/Subtype\s*/Image\b")
 _FORM = re.compile(rb"/Subtype\s*/Form\b")
@@ -177,7 +176,7 @@ def _unfold(stream: PdfObject, found: PdfContents, options: ParsingOptions) -> i
     is_picture, is_form = _PICTURE.search(stream.head), _FORM.search(stream.head)
     is_objects = _OBJECTS.search(stream.head)
     packed = len(stream.packed or b"")
-    most_pixels = options.max_image_megapixels * 1_000_000 * _BYTES_PER_PIXEL
+    most_pixels = options.max_image_megapixels * MEGAPIXEL * _BYTES_PER_PIXEL
     limit = most_pixels if is_picture else most_bytes(packed, options)
     if is_picture and len(stream.filters) == 1 and packed * _MOST_DEFLATED <= limit:
         return 0
@@ -200,9 +199,8 @@ def _unfold(stream: PdfObject, found: PdfContents, options: ParsingOptions) -> i
 
 # Who draws whom in a PDF: pages whose content is damaged, and forms that draw each other without end.
 
-
 MAX_DRAWINGS = 100_000  # of forms, for what one form draws
-MAX_FORM_DEPTH = 50
+MAX_FORM_DEPTH = 50  # what goes deeper counts as endless
 _ANY_NAME = rb"/([^\s/\[\]<>(){}%]+)"
 _REFERENCE = rb"(\d{1,10})\s+\d{1,5}\s+R\b"
 _DRAWS = re.compile(_ANY_NAME + rb"\s+Do\b")
@@ -217,14 +215,13 @@ _PAGES = re.compile(rb"/Pages\s+" + _REFERENCE)
 def damaged_pages(contents: PdfContents) -> tuple[list[int], int]:
     """Pages, from 1, of whose content nothing can be unpacked; and how many pages were found."""
     pages = _page_numbers(contents)
-    return [at for at, number in enumerate(pages, 1) if _is_damaged(contents, number)], len(pages)
-
-
-def _is_damaged(contents: PdfContents, page: int) -> bool:
-    parts = _referred(_CONTENTS, contents.heads.get(page, b""), contents.heads)
-    return bool(parts) and not any(
-        part in contents.streams and part not in contents.damaged for part in parts
-    )
+    whole = contents.streams - contents.damaged
+    damaged = []
+    for at, number in enumerate(pages, 1):
+        parts = _referred(_CONTENTS, contents.heads.get(number, b""), contents.heads)
+        if parts and whole.isdisjoint(parts):
+            damaged.append(at)
+    return damaged, len(pages)
 
 
 def _page_numbers(contents: PdfContents) -> list[int]:
@@ -250,12 +247,11 @@ def _referred(key: re.Pattern[bytes], head: bytes, heads: Mapping[int, bytes]) -
     found = key.search(head)
     if found is None:
         return []
-    if found[1] is not None:
-        return [int(number) for number in _ALL.findall(found[1])]
-    inner = heads.get(int(found[2]), b"").strip()
-    if inner.startswith(b"["):
-        return [int(number) for number in _ALL.findall(inner)]
-    return [int(found[2])]
+    array = found[1]
+    if array is None:
+        inner = heads.get(int(found[2]), b"").strip()
+        array = inner if inner.startswith(b"[") else None
+    return [int(found[2])] if array is None else [int(number) for number in _ALL.findall(array)]
 
 
 def refuse_endless_drawing(contents: PdfContents) -> None:
