@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import packages_distributions
 
 import pytest
@@ -79,3 +80,51 @@ def test_nothing_is_asked_for_in_vain() -> None:
 def test_what_docling_reads_smaller_formats_with_is_there(name: str) -> None:
     """Docling asks for some of them only in its extras, and then cannot read those formats."""
     assert packages_distributions().get(name)
+
+
+# What our subclasses override or call, by the class that has it.
+PRIVATE_PARTS = {
+    "docling.pipeline.standard_pdf_pipeline:StandardPdfPipeline": [
+        "_assemble_document",
+        "_build_document",
+        "_get_expected_page_nos",
+        "_init_models",
+        "_unload",
+    ],
+    "docling.pipeline.vlm_pipeline:VlmPipeline": ["_determine_status"],
+    "docling.models.stages.page_preprocessing.page_preprocessing_model:PagePreprocessingModel": [
+        "_populate_page_images"
+    ],
+    "docling.models.stages.layout.layout_postprocessing_model:LayoutPostprocessingModel": [
+        "_update_layout_score"
+    ],
+    "docling_core.transforms.chunker.hybrid_chunker:HybridChunker": [
+        "_count_chunk_tokens",
+        "_split_using_plain_text",
+    ],
+    "docling_core.transforms.chunker.hierarchical_chunker:ChunkingDocSerializer": [
+        "_captions_of_some_item",
+        "_footnotes_of_some_item",
+        "_skip_in_walk",
+    ],
+}
+
+
+@pytest.mark.parametrize("owner", PRIVATE_PARTS)
+def test_the_private_methods_we_override_are_there(owner: str) -> None:
+    """A method that Docling renamed would be overridden without effect."""
+    module, name = owner.split(":")
+
+    missing = [
+        each for each in PRIVATE_PARTS[owner] if not hasattr(getattr(import_module(module), name), each)
+    ]
+
+    assert missing == []
+
+
+def test_libraries_whose_private_methods_we_override_have_an_upper_bound() -> None:
+    """They may change in any minor version."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    bounded = {_spelt(each) for each in project["dependencies"] if "<" in each}
+
+    assert {_spelt(owner.split(".")[0]) for owner in PRIVATE_PARTS} <= bounded
