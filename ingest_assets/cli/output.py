@@ -48,9 +48,6 @@ def _cell(value: Any) -> str:
     return text.replace("[", "\\[")
 
 
-# Reports as JSON files, of the commands that measure.
-
-
 # Standard streams of any kind: closed, full, read only in part, or in another encoding than UTF-8.
 
 

@@ -8,16 +8,17 @@ from typing import Any
 
 from ingest_assets.app.driver import ScanReport, refresh, require_documents, require_ready
 from ingest_assets.app.execution import RunOptions
-from ingest_assets.app.graph import GRAPH, STEPS
+from ingest_assets.app.graph import GRAPH, STEPS, stages_between
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.model_switch import buildings
 from ingest_assets.app.plan import BatchForecast, Estimate, fetch_estimate, forecast, stage_estimate
 from ingest_assets.app.report import problem_line, scan_line, scan_object
+from ingest_assets.cli.flags import FromFlag, HomeFlag, InputFlag, JsonFlag, UntilFlag
 from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.core.errors import ConfigError
+from ingest_assets.core.items import Step
 
-# A plan in two sentences, for a person.
-
-
+_BATCHES_SHOWN = 20
 _VERBS = {
     "fetch": "fetch",
     "documents": "take in",
@@ -33,6 +34,148 @@ _NOTES = {
     "removed": ("leaves the tables", "leave the tables"),
     "waiting": ("waits for its time to be fetched", "wait for their time to be fetched"),
 }
+
+
+def plan(
+    home: HomeFlag = None,
+    input: InputFlag = None,
+    first: FromFlag = STEPS[0],
+    until: UntilFlag = STEPS[-1],
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what a run would do and how long it would take, and touch nothing."""
+    show_plan(home, input, wanted_stages(first, until), {}, as_json)
+
+
+def wanted_stages(first: Step, until: Step) -> list[str]:
+    """The stages that --from and --until ask for."""
+    if STEPS.index(first) > STEPS.index(until):
+        raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
+    return stages_between(first, until)
+
+
+def take_in(home: Home, folder: Path | None, stages: Sequence[str], config: RunOptions) -> ScanReport:
+    """What a run does before its first stage; what it would be refused for is refused before all else."""
+    require_ready(home, stages, config)
+    if folder is not None:
+        home.watch(folder)
+    require_documents(home)
+    return refresh(home)
+
+
+def show_plan(
+    path: Path | None, folder: Path | None, stages: Sequence[str], config: dict[str, Any], as_json: bool
+) -> None:
+    """Print the plan of a run with this configuration, for people or programs."""
+    home = open_home(path, only_looks=True, must_exist=False)
+    result = plan_object(home, folder, stages, RunOptions(**config))
+    if as_json:
+        print_json(result)
+    else:
+        _print(result)
+
+
+def plan_object(home: Home, folder: Path | None, stages: Sequence[str], config: RunOptions) -> dict[str, Any]:
+    """The plan as one object. What a run does to the ledger first is really done, to the copy of it."""
+    stages = [stage for stage in stages if stage in home.graph]
+    known = home.ledger.batches()
+    scan = take_in(home, folder, stages, config)
+    now = time.time()
+    found = [forecast(home, batch, stages, config, now) for batch in home.ledger.batches()]
+    estimates = _estimates(home, stages, config, found)
+    run = Counter(stage.stage for batch in found for stage in batch.stages for _ in stage.run)
+    return {
+        "home": str(home.layout.home),
+        **scan_object(scan),
+        "sets": [each.as_object() | {"documents_to_embed": run[each.stage]} for each in buildings(home)],
+        "totals": _totals(stages, found),
+        "estimate_seconds": _seconds(estimates),
+        "estimate_unknown": {name: each.unknown for name, each in estimates.items() if each.unknown},
+        "new_batches": [each.batch for each in found if each.batch not in known],
+        "blocked_batches": {each.batch: each.blocked for each in found if each.blocked},
+        "stages": [
+            {
+                "batch": batch.batch,
+                "stage": each.stage,
+                "run": len(each.run),
+                "done": len(each.done),
+                "failed": len(each.failed),
+                "removed": len(each.removed),
+            }
+            for batch in found
+            for each in batch.stages
+        ],
+    }
+
+
+def _totals(stages: Sequence[str], found: Sequence[BatchForecast]) -> dict[str, int]:
+    """Documents: to fetch, to run in each step, and those for which nothing is done."""
+    steps = [step for step in STEPS if any(GRAPH[stage].step == step for stage in stages)]
+    return {
+        "fetch": sum(len(each.fetch) for each in found),
+        **{step: sum(_in_step(each, step) for each in found) for step in steps},
+        "skipped": sum(each.done for each in found),
+        "failed_before": sum(len({doc for stage in each.stages for doc in stage.failed}) for each in found),
+        "removed": sum(each.gone for each in found),
+        "waiting": sum(each.waiting for each in found),
+    }
+
+
+def _in_step(batch: BatchForecast, step: str) -> int:
+    return len({doc for each in batch.stages if GRAPH[each.stage].step == step for doc in each.run})
+
+
+def _estimates(
+    home: Home, stages: Sequence[str], config: RunOptions, found: Sequence[BatchForecast]
+) -> dict[str, Estimate]:
+    """Per stage."""
+    todo: dict[str, list[list[str]]] = {stage: [] for stage in stages}
+    for batch in found:
+        for each in batch.stages:
+            todo[each.stage].append(list(each.run))
+    fetching = {"fetch": fetch_estimate(home, [batch.fetch for batch in found])}
+    return fetching | {stage: stage_estimate(home, stage, some, config) for stage, some in todo.items()}
+
+
+def _seconds(estimates: dict[str, Estimate]) -> dict[str, float | None]:
+    known = [each.seconds for each in estimates.values() if each.seconds is not None]
+    everything = sum(known) if len(known) == len(estimates) else None
+    seconds = {name: each.seconds for name, each in estimates.items()} | {"all": everything}
+    return {name: None if value is None else round(value, 2) for name, value in seconds.items()}
+
+
+def _print(result: dict[str, Any]) -> None:
+    say(scan_line(result["scan"]))
+    for problem in result["problems"]:
+        warn(problem_line(problem))
+    _print_batches(result)
+    say(totals_sentence(result["totals"]))
+    for each in result["sets"]:
+        say(set_sentence(each))
+    if sentence := estimate_sentence(result["estimate_seconds"], result["estimate_unknown"]):
+        say(sentence)
+    for batch, why in result["blocked_batches"].items():
+        warn(f"batch {batch} would stop: {why}")
+
+
+def _print_batches(result: dict[str, Any]) -> None:
+    """Batches with something to do; a long list helps nobody."""
+    busy = [line for line in result["stages"] if line["run"] or line["removed"]]
+    shown = list(dict.fromkeys(line["batch"] for line in busy))
+    names = {batch: f"{batch} (new)" if batch in result["new_batches"] else batch for batch in shown}
+    columns = ["run", "done", "failed", "removed"]
+    rows = [
+        [names[line["batch"]], line["stage"], *(line[name] for name in columns)]
+        for line in result["stages"]
+        if line["batch"] in shown[:_BATCHES_SHOWN]
+    ]
+    if rows:
+        grid("", ["batch", "stage", "to run", "done", "failed before", "to remove"], rows)
+    if len(shown) > _BATCHES_SHOWN:
+        say(f"… and {len(shown) - _BATCHES_SHOWN} more batches; --json lists all.")
+
+
+# A plan in two sentences, for a person.
 
 
 def totals_sentence(totals: Mapping[str, int]) -> str:
@@ -96,139 +239,3 @@ def _step(name: str) -> str:
 
 def _verb(step: str) -> str:
     return _VERBS.get(step, step)
-
-
-_BATCHES_SHOWN = 20
-
-
-def take_in(home: Home, folder: Path | None, stages: Sequence[str], config: RunOptions) -> ScanReport:
-    """What a run does before its first stage; what it would be refused for is refused before all else."""
-    require_ready(home, stages, config)
-    if folder is not None:
-        home.watch(folder)
-    require_documents(home)
-    return refresh(home)
-
-
-def show_plan(
-    path: Path | None, folder: Path | None, stages: Sequence[str], config: dict[str, Any], as_json: bool
-) -> None:
-    """Print the plan of a run with this configuration, for people or programs."""
-    home = open_home(path, only_looks=True, must_exist=False)
-    result = plan_object(home, folder, stages, RunOptions(**config))
-    if as_json:
-        print_json(result)
-    else:
-        _print(result)
-
-
-def plan_object(home: Home, folder: Path | None, stages: Sequence[str], config: RunOptions) -> dict[str, Any]:
-    """The plan as one object. What a run does to the ledger first is really done, to the copy of it."""
-    stages = [stage for stage in stages if stage in home.graph]
-    known = home.ledger.batches()
-    scan = take_in(home, folder, stages, config)
-    now = time.time()
-    found = [forecast(home, batch, stages, config, now) for batch in home.ledger.batches()]
-    estimates = _estimates(home, stages, config, found)
-    return {
-        "home": str(home.layout.home),
-        **scan_object(scan),
-        "sets": _sets(home, found),
-        "totals": _totals(stages, found),
-        "estimate_seconds": _seconds(estimates),
-        "estimate_unknown": {name: each.unknown for name, each in estimates.items() if each.unknown},
-        "new_batches": [each.batch for each in found if each.batch not in known],
-        "blocked_batches": {each.batch: each.blocked for each in found if each.blocked},
-        "stages": [line for each in found for line in _lines(each)],
-    }
-
-
-def _sets(home: Home, found: Sequence[BatchForecast]) -> list[dict[str, Any]]:
-    """Families whose settings ask for another set than the one that serves, and what is left to do for it."""
-    run = Counter(stage.stage for batch in found for stage in batch.stages for _ in stage.run)
-    return [each.as_object() | {"documents_to_embed": run[each.stage]} for each in buildings(home)]
-
-
-def _totals(stages: Sequence[str], found: Sequence[BatchForecast]) -> dict[str, int]:
-    """Documents: to fetch, to run in each step, and those for which nothing is done."""
-    steps = [step for step in STEPS if any(GRAPH[stage].step == step for stage in stages)]
-    return {
-        "fetch": sum(len(each.fetch) for each in found),
-        **{step: sum(_in_step(each, step) for each in found) for step in steps},
-        "skipped": sum(each.done for each in found),
-        "failed_before": sum(_failed_before(each) for each in found),
-        "removed": sum(each.gone for each in found),
-        "waiting": sum(each.waiting for each in found),
-    }
-
-
-def _in_step(batch: BatchForecast, step: str) -> int:
-    return len({doc for each in batch.stages if GRAPH[each.stage].step == step for doc in each.run})
-
-
-def _failed_before(batch: BatchForecast) -> int:
-    return len({doc for stage in batch.stages for doc in stage.failed})
-
-
-def _estimates(
-    home: Home, stages: Sequence[str], config: RunOptions, found: Sequence[BatchForecast]
-) -> dict[str, Estimate]:
-    """Per stage."""
-    todo: dict[str, list[list[str]]] = {stage: [] for stage in stages}
-    for batch in found:
-        for each in batch.stages:
-            todo[each.stage].append(list(each.run))
-    fetching = {"fetch": fetch_estimate(home, [batch.fetch for batch in found])}
-    return fetching | {stage: stage_estimate(home, stage, some, config) for stage, some in todo.items()}
-
-
-def _seconds(estimates: dict[str, Estimate]) -> dict[str, float | None]:
-    known = [each.seconds for each in estimates.values() if each.seconds is not None]
-    everything = sum(known) if len(known) == len(estimates) else None
-    seconds = {name: each.seconds for name, each in estimates.items()} | {"all": everything}
-    return {name: None if value is None else round(value, 2) for name, value in seconds.items()}
-
-
-def _lines(batch: BatchForecast) -> list[dict[str, Any]]:
-    return [
-        {
-            "batch": batch.batch,
-            "stage": each.stage,
-            "run": len(each.run),
-            "done": len(each.done),
-            "failed": len(each.failed),
-            "removed": len(each.removed),
-        }
-        for each in batch.stages
-    ]
-
-
-def _print(result: dict[str, Any]) -> None:
-    say(scan_line(result["scan"]))
-    for problem in result["problems"]:
-        warn(problem_line(problem))
-    _print_batches(result)
-    say(totals_sentence(result["totals"]))
-    for each in result["sets"]:
-        say(set_sentence(each))
-    if sentence := estimate_sentence(result["estimate_seconds"], result["estimate_unknown"]):
-        say(sentence)
-    for batch, why in result["blocked_batches"].items():
-        warn(f"batch {batch} would stop: {why}")
-
-
-def _print_batches(result: dict[str, Any]) -> None:
-    """Batches with something to do; a long list helps nobody."""
-    busy = [line for line in result["stages"] if line["run"] or line["removed"]]
-    shown = list(dict.fromkeys(line["batch"] for line in busy))
-    names = {batch: f"{batch} (new)" if batch in result["new_batches"] else batch for batch in shown}
-    columns = ["run", "done", "failed", "removed"]
-    rows = [
-        [names[line["batch"]], line["stage"], *(line[name] for name in columns)]
-        for line in result["stages"]
-        if line["batch"] in shown[:_BATCHES_SHOWN]
-    ]
-    if rows:
-        grid("", ["batch", "stage", "to run", "done", "failed before", "to remove"], rows)
-    if len(shown) > _BATCHES_SHOWN:
-        say(f"… and {len(shown) - _BATCHES_SHOWN} more batches; --json lists all.")
