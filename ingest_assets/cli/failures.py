@@ -2,7 +2,6 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Sized
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,7 +166,8 @@ def release_failures(
         return
     for failure in released:
         say(f"released: {failure.doc_id} [{failure.stage} {failure.error.code}]")
-    say(f"{_count(released, 'failure')} forgotten; the next run, of any kind, tries those documents again.")
+    count = _count(len(released), "failure")
+    say(f"{count} forgotten; the next run, of any kind, tries those documents again.")
 
 
 def _whereabouts(home: Home, doc_id: str) -> dict[str, Any]:
@@ -207,22 +207,18 @@ def _print_list(found: list[FailedDocument], wanted: Wanted) -> None:
     if not found:
         say("Nothing has failed." if wanted.is_everything() else "No failure matches.")
         return
-    rows = [[f.doc_id, f.stage, f.error.code, f.error.category, _times(f.attempts)] for f in found]
+    rows = [[f.doc_id, f.stage, f.error.code, f.error.category, _count(f.attempts, "attempt")] for f in found]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for failure, row in zip(found, rows, strict=True):
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         say(f"{cells}  {failure.error.message}")
     documents = {failure.doc_id for failure in found}
-    told = f"{_count(found, 'failure')} of {_count(documents, 'document')}"
+    told = f"{_count(len(found), 'failure')} of {_count(len(documents), 'document')}"
     say(f"{told}. More of one: ingest failures show DOC")
 
 
-def _times(attempts: int) -> str:
-    return _count(range(attempts), "attempt")
-
-
-def _count(things: Sized, name: str) -> str:
-    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
+def _count(count: int, name: str) -> str:
+    return f"{count} {name}" + ("" if count == 1 else "s")
 
 
 def _print_one(result: dict[str, Any]) -> None:
@@ -231,11 +227,16 @@ def _print_one(result: dict[str, Any]) -> None:
     say(f"{result['doc_id']}  (batch {result['batch']})")
     say(f"  file: {file}" + (" (not there now)" if is_missing else ""))
     if result["queue"] is not None:
-        say(f"  queue: {result['queue']['state']}, {_times(result['queue']['attempts'])}")
+        say(f"  queue: {result['queue']['state']}, {_count(result['queue']['attempts'], 'attempt')}")
     if result["bytes"] is not None:
         say(f"  its bytes: {result['bytes']}")
     for failure in result["failures"]:
-        _print_failure(failure)
+        kind = f"{failure['category']}, {'lasting' if failure['lasting'] else 'tried again'}"
+        say(f"  failed in {failure['stage']}: {failure['code']} ({kind}) {failure['message']}")
+        for name, value in failure["detail"].items():
+            say(f"    {name}: {value}")
+        attempts = _count(failure["attempts"], "attempt")
+        say(f"    {attempts}, last at {failure['failed_at'] or 'an unknown time'}")
     if not result["failures"]:
         say("  has not failed, as things are")
     for row in result["attempts"]:
@@ -245,14 +246,6 @@ def _print_one(result: dict[str, Any]) -> None:
         say(f"  {row['finished_at']}  {where}, {took}, run {row['run_id'] or '-'}{error}")
     for failure in result["failures"]:
         say(f"Next: {failure['next']}")
-
-
-def _print_failure(failure: dict[str, Any]) -> None:
-    kind = f"{failure['category']}, {'lasting' if failure['lasting'] else 'tried again'}"
-    say(f"  failed in {failure['stage']}: {failure['code']} ({kind}) {failure['message']}")
-    for name, value in failure["detail"].items():
-        say(f"    {name}: {value}")
-    say(f"    {_times(failure['attempts'])}, last at {failure['failed_at'] or 'an unknown time'}")
 
 
 def _print_retried(became: list[Retried], report: RunReport) -> None:
@@ -265,6 +258,6 @@ def _print_retried(became: list[Retried], report: RunReport) -> None:
     counts = Counter(each.became for each in became)
     words = {"failed": "failed again"}
     told = ", ".join(f"{count} {words.get(name, name)}" for name, count in counts.items())
-    say(f"{_count(became, 'document')} tried again: {told}; {report.wall_seconds:.1f} s in all.")
+    say(f"{_count(len(became), 'document')} tried again: {told}; {report.wall_seconds:.1f} s in all.")
     for line in report.took_over.values():
         say(line)

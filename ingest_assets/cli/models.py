@@ -81,16 +81,21 @@ def pull_models(
     if goes_on:
         models, further = _fetch(wanted, place, force=force, is_quiet=as_json)
         failures += further
-    engine = engine_object(parsing)
+    result: dict[str, Any] = {
+        "into": str(place.path),
+        "models": models,
+        "embeddings": embeddings,
+        "failures": failures,
+        "engine": engine_object(parsing),
+    }
     if as_json:
-        models_now = {"models": models, "embeddings": embeddings}
-        print_json({"into": str(place.path), **models_now, "failures": failures, "engine": engine})
-        return 1 if failures else 0
-    for failure in failures:
-        warn(f"ingest: {failure}")
-    if not failures and wanted:
-        say(engine_line(engine))
-        if engine["chosen"] != before:
+        print_json(result)
+    elif failures:
+        for failure in failures:
+            warn(f"ingest: {failure}")
+    elif wanted:
+        say(engine_line(result["engine"]))
+        if result["engine"]["chosen"] != before:
             say("Documents that another engine has read are read again: `ingest plan` says which.")
     return 1 if failures else 0
 

@@ -18,7 +18,7 @@ from ingest_assets.cli.output import grid, print_json, say, warn
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.items import Step
 
-_BATCHES_SHOWN = 20
+_BATCHES_SHOWN = 20  # each with a line a stage: six times as many lines
 _VERBS = {
     "fetch": "fetch",
     "documents": "take in",
@@ -122,6 +122,7 @@ def _totals(stages: Sequence[str], found: Sequence[BatchForecast]) -> dict[str, 
 
 
 def _in_step(batch: BatchForecast, step: str) -> int:
+    # A step may have several stages, such as the families of embeddings: a document counts once.
     return len({doc for each in batch.stages if GRAPH[each.stage].step == step for doc in each.run})
 
 
@@ -183,7 +184,7 @@ def totals_sentence(totals: Mapping[str, int]) -> str:
     doing = [name for name in ("fetch", *STEPS) if totals.get(name)]
     would = "Nothing would be computed"
     if doing:
-        verbs = ", ".join(f"{_verb(name)} {totals[name]}" for name in doing)
+        verbs = ", ".join(f"{_VERBS[name]} {totals[name]}" for name in doing)
         would = f"Would {verbs} {'document' if totals[doing[-1]] == 1 else 'documents'}"
     notes = [f"{totals[name]} {words[totals[name] > 1]}" for name, words in _NOTES.items() if totals[name]]
     return f"{would}; {', '.join(notes)}." if notes else f"{would}."
@@ -208,17 +209,17 @@ def estimate_sentence(seconds: Mapping[str, float | None], unknown: Mapping[str,
     gaps = _gaps(unknown)
     if not steps:
         return f"Nobody can tell how long ({gaps})." if gaps else ""
-    parts = ", ".join(f"{_verb(step)} {in_words(value)}" for step, value in steps.items())
+    parts = ", ".join(f"{_VERBS[step]} {in_words(value)}" for step, value in steps.items())
     total = f"{'More than' if gaps else 'About'} {in_words(sum(steps.values()))} by past runs"
     return f"{total} ({parts}; {gaps})." if gaps else f"{total} ({parts})."
 
 
 def _gaps(unknown: Mapping[str, str]) -> str:
     """Which steps are unknown, and why."""
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for name, reason in unknown.items():
-        verbs = reasons.setdefault(reason, [])
-        verbs += [verb for verb in [_verb(_step(name))] if verb not in verbs]
+        # A dictionary, as a set in order: the families of embeddings are one step.
+        reasons.setdefault(reason, {})[_VERBS[_step(name)]] = None
     return "; ".join(f"{', '.join(verbs)} unknown: {reason}" for reason, verbs in reasons.items())
 
 
@@ -235,7 +236,3 @@ def in_words(seconds: float) -> str:
 
 def _step(name: str) -> str:
     return GRAPH[name].step if name in GRAPH else name
-
-
-def _verb(step: str) -> str:
-    return _VERBS.get(step, step)

@@ -34,9 +34,8 @@ from ingest_assets.cli.signals import PRESSES
 from ingest_assets.core.errors import Category, ConfigError
 from ingest_assets.settings.intake import QueueOptions
 
-MAX_SHOWN = 20
+MAX_SHOWN = 20  # malformed lines of a list, so that its totals stay on the screen
 _NEXT = "`ingest queue run` or the sensor of `ingest up` goes on from here."
-
 
 app = group("Documents from URLs and lists: put them in, see what became of them, run them.")
 
@@ -180,9 +179,10 @@ def refresh(
     queue = open_home(home, makes_no_ledger=True).queue
     if ids:
         known = {artifact.artifact_id for artifact in queue.find(Filter(artifact_ids=ids))}
-        for unknown in (given for given in ids if given not in known):
+        unknown = [artifact_id for artifact_id in ids if artifact_id not in known]
+        if unknown:
             raise ConfigError(
-                f"{unknown}: no such artifact; `ingest status --documents` lists what is known."
+                f"{unknown[0]}: no such artifact; `ingest status --documents` lists what is known."
             )
     wanted = Filter(artifact_ids=ids or None, host=host, resolver=resolver)
     found = queue.refresh(time.time(), wanted, older_than_s=older_than_days * 86_400)

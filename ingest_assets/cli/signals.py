@@ -16,7 +16,7 @@ from types import FrameType
 from ingest_assets.core.items import SAME_PRESS_S
 
 INTERRUPTED = 130  # what Typer makes of a KeyboardInterrupt, and shells of SIGINT
-TIDY_END_S = 1.0
+TIDY_END_S = 1.0  # that long the second press lets the main thread end by itself
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CLEAR_LINE, _SHOW_CURSOR = "\r\x1b[2K", "\x1b[?25h"
 

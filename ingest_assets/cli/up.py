@@ -26,7 +26,7 @@ from ingest_assets.core.errors import ConfigError
 from ingest_assets.storage.locks import FileLock
 
 ADDRESS = "127.0.0.1"
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 30.0  # runs in the servers let their documents finish
 _STOPPING = f"ingest: stopping; servers and runs get up to {_STOP_SECONDS:g} s, Ctrl-C again ends at once"
 _LOG_BYTES = 10 * 1024 * 1024
 _LOG_FILES = 3
