@@ -1,5 +1,6 @@
 """The `ingest` command: the deployment from a terminal, on the same Dagster instance as the web UI.
 
-`main.py` lists the commands and turns errors into exit codes. A command's name and flags stand in `commands/`
-and load nothing heavy; what it prints is in the module of its name here; what it does is in `app`.
+`main.py` has the table of commands and turns errors into exit codes. Each command, or group of commands, is
+one module: its flags, what it calls in `app`, and what it prints. It is imported when the command is called,
+so that `ingest --help` and a mistyped command are answered without loading a library.
 """

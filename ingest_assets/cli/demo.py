@@ -4,19 +4,23 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+import typer
 
 from ingest_assets.app.driver import finish, refresh, run_batches
-from ingest_assets.app.home import Home, open_home
-from ingest_assets.cli.ingest import print_result, result_object
+from ingest_assets.app.home import open_home
+from ingest_assets.cli.flags import JsonFlag
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.cli.runs import executing, progress_mode
+from ingest_assets.cli.run import executing, print_result, progress_mode, result_object
 from ingest_assets.samples import BROKEN_SAMPLE, REJECTED_SAMPLES, samples_folder
 
+DemoHomeFlag = Annotated[Path, typer.Option("--home", help="Home folder of the demo.")]
 
-def ingest_samples(home: Path, *, as_json: bool) -> int:
-    """Run the samples; gives zero when the outcome is the one that is expected."""
+
+def demo(home: DemoHomeFlag = Path("demo"), as_json: JsonFlag = False) -> int:
+    """Ingest the shipped samples. One is broken on purpose and must be the only failure; two are rejected."""
     home.mkdir(parents=True, exist_ok=True)
     here = open_home(home)
     here.watch_as("samples", samples_folder())
@@ -26,30 +30,26 @@ def ingest_samples(home: Path, *, as_json: bool) -> int:
         finish(here, executor, report)
     result = result_object(here, scan, report)
     failed = [failure["doc_id"].split(":", 1)[1] for failure in result["failures"]]
+    refused = here.tables("admission").read(lambda rows: rows.filter(~pl.col("admitted")))
+    rows = refused.select("doc_id", "reject_reason").iter_rows()
+    rejected = {doc_id.split(":", 1)[1]: reason for doc_id, reason in rows}
     went_well = not result["problems"] and not report.broken
-    as_expected = went_well and failed == [BROKEN_SAMPLE] and _rejected(here) == REJECTED_SAMPLES
+    as_expected = went_well and failed == [BROKEN_SAMPLE] and rejected == REJECTED_SAMPLES
     if as_json:
         print_json({**result, "as_expected": as_expected})
     else:
         print_result(result)
-        _next_steps(home)
+        _print_next_steps(home)
     if not as_expected:
         expected = ", ".join(REJECTED_SAMPLES)
         warn(f"ingest: expected one failure, {BROKEN_SAMPLE}, and {expected} to be rejected; see above.")
     return 0 if as_expected else 1
 
 
-def _rejected(home: Home) -> dict[str, str]:
-    """What admission rejected, and why."""
-    rejected = home.tables("admission").read(lambda rows: rows.filter(~pl.col("admitted")))
-    rows = rejected.select("doc_id", "reject_reason").iter_rows()
-    return {doc_id.split(":", 1)[1]: reason for doc_id, reason in rows}
-
-
-def _next_steps(home: Path) -> None:
-    command = (
-        "ingest" if shutil.which("ingest") else os.path.relpath(Path(sys.executable).with_name("ingest"))
-    )
+def _print_next_steps(home: Path) -> None:
+    # Without an activated environment the command is called by its path.
+    in_environment = os.path.relpath(Path(sys.executable).with_name("ingest"))
+    command = "ingest" if shutil.which("ingest") else in_environment
     say()
     say(f"{BROKEN_SAMPLE} is broken on purpose: one bad document never costs its neighbours.")
     why = ", ".join(f"{name} as {reason}" for name, reason in REJECTED_SAMPLES.items())

@@ -1,16 +1,15 @@
 """`ingest doctor`: is everything there that a run needs?"""
 
-from pathlib import Path
-
 from ingest_assets.app.doctor import examine
 from ingest_assets.app.home import Home
+from ingest_assets.cli.flags import HomeFlag, JsonFlag
 from ingest_assets.cli.output import print_json, say
-from ingest_assets.defs.instance import open_instance
+from ingest_assets.cli.signals import PRESSES
 from ingest_assets.settings.read import home_folder
 
 
-def show_findings(home: Path | None, *, as_json: bool) -> int:
-    """Print every finding; gives the exit code."""
+def doctor(home: HomeFlag = None, as_json: JsonFlag = False) -> int:
+    """Check Python, libraries, models, settings, folders and the Dagster instance."""
     findings = list(examine((home or home_folder()).resolve(), {"dagster": _instance}))
     if as_json:
         print_json([{"check": f.name, "ok": f.is_good, "fact": f.fact} for f in findings])
@@ -21,5 +20,8 @@ def show_findings(home: Path | None, *, as_json: bool) -> int:
 
 
 def _instance(home: Home) -> str:
+    with PRESSES.ending_at_once():
+        from ingest_assets.defs.instance import open_instance  # Dagster takes a second to load
+
     with open_instance(home.layout) as instance:
         return f"instance in {instance.root_directory}"

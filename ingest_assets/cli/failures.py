@@ -2,14 +2,14 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Sized
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ingest_assets.app.driver import RunReport
 from ingest_assets.app.failures import (
     FailedDocument,
-    ManifestRow,
     Retried,
     Wanted,
     attempts_at,
@@ -23,15 +23,47 @@ from ingest_assets.app.failures import (
     with_attempts,
 )
 from ingest_assets.app.home import Home, open_home
-from ingest_assets.cli.commands.failures import Choice
+from ingest_assets.cli.flags import (
+    DocArgument,
+    HomeFlag,
+    JsonFlag,
+    RetriesFlag,
+    TimeoutFlag,
+    WorkersFlag,
+    group,
+)
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.cli.runs import executing, progress_mode
+from ingest_assets.cli.run import executing, progress_mode
+from ingest_assets.core.errors import Category
+
+app = group("What could not be done, over every stage: look at it, try it again, or let the next run do so.")
+
+DocsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[DOC]...", help="Document ids, or the ends of them.")
+]
+StageFlag = Annotated[
+    str | None, typer.Option("--stage", help="Only failures of this stage, such as doctags.")
+]
+CategoryFlag = Annotated[Category | None, typer.Option("--category", help="Only failures of this kind.")]
+SourceFlag = Annotated[
+    str | None, typer.Option("--source", help="Only documents of this source; queue = what was queued.")
+]
+BatchFlag = Annotated[str | None, typer.Option("--batch", help="Only documents of this batch.")]
+AllFlag = Annotated[bool, typer.Option("--all", help="Every failure there is.")]
 
 
-def list_failures(filters: dict[str, Any], home: Path | None, *, as_json: bool) -> None:
-    """Print failures, newest first."""
+@app.command("list")
+def list_failures(
+    stage: StageFlag = None,
+    category: CategoryFlag = None,
+    source: SourceFlag = None,
+    batch: BatchFlag = None,
+    home: HomeFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List failures, newest first: document, stage, code, category, attempts, message."""
     here = open_home(home, only_looks=True)
-    wanted = Wanted(**filters)
+    wanted = Wanted(stage, category, source, batch)
     require_known(here, wanted)
     found = with_attempts(here, [failure for failure in read_inbox(here) if failure in wanted])
     if as_json:
@@ -41,24 +73,63 @@ def list_failures(filters: dict[str, Any], home: Path | None, *, as_json: bool) 
         _print_list(found, wanted)
 
 
-def show_failures(document: str, home: Path | None, *, as_json: bool) -> None:
-    """Print one document's failures."""
+@app.command("show")
+def show_failures(document: DocArgument, home: HomeFlag = None, as_json: JsonFlag = False) -> None:
+    """Show one document's failures: the errors, every attempt, its file, and what to do next."""
     here = open_home(home, only_looks=True)
-    result = show_object(here, document)
+    every = read_inbox(here)
+    doc_id = resolved(here, every, document)
+    failures = with_attempts(here, [failure for failure in every if failure.doc_id == doc_id])
+    result = {
+        "doc_id": doc_id,
+        **_whereabouts(here, doc_id),
+        "failures": [
+            failure.as_object() | {"lasting": failure.waits_for_a_change(), "next": _next_step(failure)}
+            for failure in failures
+        ],
+        "attempts": [
+            {
+                "stage": row.stage,
+                "attempt_no": row.attempt_no,
+                "status": row.status,
+                "finished_at": row.finished_at,
+                "seconds": row.timings.get("exec_s"),
+                "run_id": row.run_id,
+                "error": row.error,
+            }
+            for row in attempts_at(here, doc_id)
+        ],
+    }
     if as_json:
         print_json(result)
     else:
         _print_one(result)
 
 
-def retry_failures(choice: Choice, config: dict[str, Any], home: Path | None, *, as_json: bool) -> int:
-    """Try again and print what became of each; gives the exit code."""
+@app.command("retry")
+def retry_failures(
+    stage: StageFlag = None,
+    category: CategoryFlag = None,
+    source: SourceFlag = None,
+    batch: BatchFlag = None,
+    documents: DocsArgument = None,
+    every: AllFlag = False,
+    home: HomeFlag = None,
+    workers: WorkersFlag = None,
+    retries: RetriesFlag = None,
+    timeout_s: TimeoutFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Try failed documents again now, through all stages; other failed documents stay as they are."""
     here = open_home(home, makes_no_ledger=True)
-    failures = chosen(here, choice.documents, Wanted(**choice.filters), takes_all=choice.takes_all)
+    wanted = Wanted(stage, category, source, batch)
+    failures = chosen(here, documents or [], wanted, takes_all=every)
+    config = {"workers": workers, "retries": retries, "per_item_timeout_s": timeout_s}
+    given = {name: value for name, value in config.items() if value is not None}
     became, report = list[Retried](), RunReport()
     if failures:
         with executing(here, progress_mode(as_json)) as executor:
-            became, report = retry(here, failures, config, executor)
+            became, report = retry(here, failures, given, executor)
     code = 0 if all(each.became in ("done", "gone") for each in became) else 1
     if as_json:
         objects = [each.as_object() for each in became]
@@ -70,35 +141,33 @@ def retry_failures(choice: Choice, config: dict[str, Any], home: Path | None, *,
     return code
 
 
-def release_failures(choice: Choice, home: Path | None, *, as_json: bool) -> None:
-    """Forget failures and print which."""
+@app.command("release")
+def release_failures(
+    stage: StageFlag = None,
+    category: CategoryFlag = None,
+    source: SourceFlag = None,
+    batch: BatchFlag = None,
+    documents: DocsArgument = None,
+    every: AllFlag = False,
+    home: HomeFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Forget failures and run nothing: the next run of any kind tries those documents again."""
     here = open_home(home, makes_no_ledger=True)
-    failures = chosen(here, choice.documents, Wanted(**choice.filters), takes_all=choice.takes_all)
+    wanted = Wanted(stage, category, source, batch)
+    failures = chosen(here, documents or [], wanted, takes_all=every)
     released = release(here, failures, lambda path: warn(f"waiting for a run that holds {path}"))
     if as_json:
         objects = [{"doc_id": f.doc_id, "stage": f.stage, "code": f.error.code} for f in released]
         print_json({"home": str(here.layout.home), "count": len(released), "released": objects})
-    else:
-        _print_released(released)
-
-
-def show_object(home: Home, document: str) -> dict[str, Any]:
-    """Everything that is known of a document's failures, as one object."""
-    every = read_inbox(home)
-    doc_id = resolved(home, every, document)
-    failures = with_attempts(home, [failure for failure in every if failure.doc_id == doc_id])
-    return {
-        "doc_id": doc_id,
-        **_whereabouts(home, doc_id),
-        "failures": [_failure_object(failure) for failure in failures],
-        "attempts": [_attempt(row) for row in attempts_at(home, doc_id)],
-    }
-
-
-def _failure_object(failure: FailedDocument) -> dict[str, Any]:
-    """With what the next run makes of it."""
-    told = {"lasting": failure.waits_for_a_change(), "next": _next_step(failure)}
-    return failure.as_object() | told
+        return
+    if not released:
+        say("No failure matches; nothing was released.")
+        return
+    for failure in released:
+        say(f"released: {failure.doc_id} [{failure.stage} {failure.error.code}]")
+    count = _count(len(released), "failure")
+    say(f"{count} forgotten; the next run, of any kind, tries those documents again.")
 
 
 def _whereabouts(home: Home, doc_id: str) -> dict[str, Any]:
@@ -116,18 +185,6 @@ def _whereabouts(home: Home, doc_id: str) -> dict[str, Any]:
         "file": artifact.origin,
         "bytes": str(path) if path is not None and path.is_file() else None,
         "queue": {"state": artifact.state, "attempts": artifact.attempts},
-    }
-
-
-def _attempt(row: ManifestRow) -> dict[str, Any]:
-    return {
-        "stage": row.stage,
-        "attempt_no": row.attempt_no,
-        "status": row.status,
-        "finished_at": row.finished_at,
-        "seconds": row.timings.get("exec_s"),
-        "run_id": row.run_id,
-        "error": row.error,
     }
 
 
@@ -150,22 +207,18 @@ def _print_list(found: list[FailedDocument], wanted: Wanted) -> None:
     if not found:
         say("Nothing has failed." if wanted.is_everything() else "No failure matches.")
         return
-    rows = [[f.doc_id, f.stage, f.error.code, f.error.category, _times(f.attempts)] for f in found]
+    rows = [[f.doc_id, f.stage, f.error.code, f.error.category, _count(f.attempts, "attempt")] for f in found]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for failure, row in zip(found, rows, strict=True):
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         say(f"{cells}  {failure.error.message}")
     documents = {failure.doc_id for failure in found}
-    told = f"{_count(found, 'failure')} of {_count(documents, 'document')}"
+    told = f"{_count(len(found), 'failure')} of {_count(len(documents), 'document')}"
     say(f"{told}. More of one: ingest failures show DOC")
 
 
-def _times(attempts: int) -> str:
-    return _count(range(attempts), "attempt")
-
-
-def _count(things: Sized, name: str) -> str:
-    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
+def _count(count: int, name: str) -> str:
+    return f"{count} {name}" + ("" if count == 1 else "s")
 
 
 def _print_one(result: dict[str, Any]) -> None:
@@ -174,11 +227,16 @@ def _print_one(result: dict[str, Any]) -> None:
     say(f"{result['doc_id']}  (batch {result['batch']})")
     say(f"  file: {file}" + (" (not there now)" if is_missing else ""))
     if result["queue"] is not None:
-        say(f"  queue: {result['queue']['state']}, {_times(result['queue']['attempts'])}")
+        say(f"  queue: {result['queue']['state']}, {_count(result['queue']['attempts'], 'attempt')}")
     if result["bytes"] is not None:
         say(f"  its bytes: {result['bytes']}")
     for failure in result["failures"]:
-        _print_failure(failure)
+        kind = f"{failure['category']}, {'lasting' if failure['lasting'] else 'tried again'}"
+        say(f"  failed in {failure['stage']}: {failure['code']} ({kind}) {failure['message']}")
+        for name, value in failure["detail"].items():
+            say(f"    {name}: {value}")
+        attempts = _count(failure["attempts"], "attempt")
+        say(f"    {attempts}, last at {failure['failed_at'] or 'an unknown time'}")
     if not result["failures"]:
         say("  has not failed, as things are")
     for row in result["attempts"]:
@@ -188,14 +246,6 @@ def _print_one(result: dict[str, Any]) -> None:
         say(f"  {row['finished_at']}  {where}, {took}, run {row['run_id'] or '-'}{error}")
     for failure in result["failures"]:
         say(f"Next: {failure['next']}")
-
-
-def _print_failure(failure: dict[str, Any]) -> None:
-    kind = f"{failure['category']}, {'lasting' if failure['lasting'] else 'tried again'}"
-    say(f"  failed in {failure['stage']}: {failure['code']} ({kind}) {failure['message']}")
-    for name, value in failure["detail"].items():
-        say(f"    {name}: {value}")
-    say(f"    {_times(failure['attempts'])}, last at {failure['failed_at'] or 'an unknown time'}")
 
 
 def _print_retried(became: list[Retried], report: RunReport) -> None:
@@ -208,15 +258,6 @@ def _print_retried(became: list[Retried], report: RunReport) -> None:
     counts = Counter(each.became for each in became)
     words = {"failed": "failed again"}
     told = ", ".join(f"{count} {words.get(name, name)}" for name, count in counts.items())
-    say(f"{_count(became, 'document')} tried again: {told}; {report.wall_seconds:.1f} s in all.")
+    say(f"{_count(len(became), 'document')} tried again: {told}; {report.wall_seconds:.1f} s in all.")
     for line in report.took_over.values():
         say(line)
-
-
-def _print_released(released: list[FailedDocument]) -> None:
-    if not released:
-        say("No failure matches; nothing was released.")
-        return
-    for failure in released:
-        say(f"released: {failure.doc_id} [{failure.stage} {failure.error.code}]")
-    say(f"{_count(released, 'failure')} forgotten; the next run, of any kind, tries those documents again.")

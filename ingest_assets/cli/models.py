@@ -1,8 +1,9 @@
 """`ingest models`: which models are here, and fetching those that the settings name and Docling can use."""
 
 import sys
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ingest_assets.app.home import open_home
 from ingest_assets.app.models import (
@@ -22,6 +23,7 @@ from ingest_assets.app.models import (
     place_of,
     pull,
 )
+from ingest_assets.cli.flags import HomeFlag, JsonFlag, group
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.model_hub import HubUnreachable, ModelNotFetched, hub_cache, hub_name
@@ -31,8 +33,21 @@ _SETTINGS = {name: setting for setting, name in PULLED_AS.items()}
 _NAMES = (*_DOCLING, *_SETTINGS)
 
 
-def list_models(home: Path | None, *, as_json: bool) -> None:
-    """Print every model, for people or programs."""
+app = group("The models that read documents and make vectors: which are here, and fetching them.")
+
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...",
+        help="Names of models; default: Docling's models, and all that the settings name.",
+    ),
+]
+ForceFlag = Annotated[bool, typer.Option("--force", help="Ask the hub also for models that are here whole.")]
+
+
+@app.command("list")
+def list_models(home: HomeFlag = None, as_json: JsonFlag = False) -> None:
+    """Show every model, where it is, and what the settings make of them."""
     here = open_home(home, only_looks=True, must_exist=False)
     embeddings = [embedding_object(model) for model in named_models(here).values()]
     models = models_object(here.settings_found.parsing)
@@ -47,11 +62,17 @@ def list_models(home: Path | None, *, as_json: bool) -> None:
     say(engine_line(result["engine"]))
 
 
-def pull_models(names: list[str], home: Path | None, *, force: bool, as_json: bool) -> int:
-    """Fetch these models, or all; gives the exit code."""
+@app.command("pull")
+def pull_models(
+    names: NamesArgument = None,
+    home: HomeFlag = None,
+    force: ForceFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Fetch the docling engine's models into parsing.artifacts_path, or else into the hub's cache, and the
+    models that embeddings and chunks name into the hub's cache."""
     here = open_home(home, only_looks=True, must_exist=False)
-    wanted = _wanted(names)
-    named = _named(names, named_models(here))
+    wanted, named = _chosen(names or [], named_models(here))
     parsing = here.settings_found.parsing
     place = place_of(parsing.artifacts_path)
     before = engine_object(parsing)["chosen"]
@@ -60,22 +81,21 @@ def pull_models(names: list[str], home: Path | None, *, force: bool, as_json: bo
     if goes_on:
         models, further = _fetch(wanted, place, force=force, is_quiet=as_json)
         failures += further
-    engine = engine_object(parsing)
+    result: dict[str, Any] = {
+        "into": str(place.path),
+        "models": models,
+        "embeddings": embeddings,
+        "failures": failures,
+        "engine": engine_object(parsing),
+    }
     if as_json:
-        print_json(
-            {
-                "into": str(place.path),
-                "models": models,
-                "embeddings": embeddings,
-                "failures": failures,
-                "engine": engine,
-            }
-        )
-    for failure in () if as_json else failures:
-        warn(f"ingest: {failure}")
-    if not as_json and not failures and wanted:
-        say(engine_line(engine))
-        if engine["chosen"] != before:
+        print_json(result)
+    elif failures:
+        for failure in failures:
+            warn(f"ingest: {failure}")
+    elif wanted:
+        say(engine_line(result["engine"]))
+        if result["engine"]["chosen"] != before:
             say("Documents that another engine has read are read again: `ingest plan` says which.")
     return 1 if failures else 0
 
@@ -136,18 +156,16 @@ def _fetch(
     return models, []
 
 
-def _wanted(names: list[str]) -> list[DoclingModel]:
-    unknown = [name for name in names if name not in _NAMES]
-    if unknown:
-        raise ConfigError(f"{unknown[0]}: no such model to fetch; there are {', '.join(_NAMES)}.")
-    return [model for name, model in _DOCLING.items() if name in names or not names]
-
-
-def _named(names: list[str], there: dict[str, NamedModel]) -> list[NamedModel]:
-    unset = [name for name in names if name in _SETTINGS and name not in there]
-    if unset:
-        raise ConfigError(f"{unset[0]}: {_SETTINGS[unset[0]]} names no model; set it first.")
-    return [model for name, model in there.items() if name in names or not names]
+def _chosen(names: list[str], there: dict[str, NamedModel]) -> tuple[list[DoclingModel], list[NamedModel]]:
+    """Docling's models and those that the settings name, as far as they are to be fetched."""
+    for name in names:
+        if name not in _NAMES:
+            raise ConfigError(f"{name}: no such model to fetch; there are {', '.join(_NAMES)}.")
+    for name in names:
+        if name in _SETTINGS and name not in there:
+            raise ConfigError(f"{name}: {_SETTINGS[name]} names no model; set it first.")
+    docling = [model for name, model in _DOCLING.items() if name in names or not names]
+    return docling, [model for name, model in there.items() if name in names or not names]
 
 
 def _line(model: dict[str, Any]) -> str:

@@ -39,16 +39,8 @@ def grid(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     for name, is_number in zip(columns, numeric, strict=True):
         table.add_column(name, justify="right" if is_number and rows else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+        table.add_row(*(f"{value:.1f}" if isinstance(value, float) else str(value) for value in row))
     out.print(table, markup=False)
-
-
-def _cell(value: Any) -> str:
-    text = f"{value:.1f}" if isinstance(value, float) else str(value)
-    return text.replace("[", "\\[")
-
-
-# Reports as JSON files, of the commands that measure.
 
 
 # Standard streams of any kind: closed, full, read only in part, or in another encoding than UTF-8.

@@ -1,27 +1,26 @@
 """`ingest status`: what this home knows and how far each document is."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ingest_assets.app.home import open_home
 from ingest_assets.app.models import engine_line
 from ingest_assets.app.queue_run import queue_line
-from ingest_assets.app.report import (
-    failure_lines,
-    problem_line,
-    scan_line,
-    vectors_in_words,
-)
+from ingest_assets.app.report import failure_lines, problem_line, scan_line, vectors_in_words
 from ingest_assets.app.status import checkpoints, status_object
+from ingest_assets.cli.flags import HomeFlag, JsonFlag
 from ingest_assets.cli.output import grid, print_json, say, warn
 
+DocumentsFlag = Annotated[bool, typer.Option("--documents", help="One line per document: its checkpoint.")]
 
-def show_status(home: Path | None, *, with_documents: bool, as_json: bool) -> None:
-    """Print the state of a home, for people or programs."""
+
+def status(home: HomeFlag = None, documents: DocumentsFlag = False, as_json: JsonFlag = False) -> None:
+    """Show sources, batches, totals and failures; with --documents, how far each document is."""
     here = open_home(home, only_looks=True)
     result = status_object(here)
-    if with_documents:
+    if documents:
         result["checkpoints"] = checkpoints(here)
     if as_json:
         print_json(result)

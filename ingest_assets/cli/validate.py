@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ingest_assets.app.execution import (
     Circumstances,
@@ -26,17 +28,45 @@ from ingest_assets.app.validate import (
     run_variants,
     take_in,
 )
+from ingest_assets.cli.flags import ExperimentalFlag, HomeFlag, JsonFlag
 from ingest_assets.cli.output import grid, print_json, say, warn
-from ingest_assets.cli.runs import executing
+from ingest_assets.cli.run import executing
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import code_version_on_disk
 from ingest_assets.samples import samples_folder
 
+InputFlag = Annotated[
+    Path | None,
+    typer.Option(
+        "--input", readable=False, help="Folder with documents to use instead of the shipped samples."
+    ),
+]
+OnlyFlag = Annotated[
+    str | None,
+    typer.Option("--only", help="Backends to compare with inline, as in threads,processes (default: all)."),
+]
+WorkersFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--workers", help="Numbers of workers, as in 1,2,4 (default: these and the home's own; on Ray 1,2)."
+    ),
+]
+
 
 def validate(
-    home: Path | None, input: Path | None, only: str | None, workers: str | None, *, as_json: bool
+    home: HomeFlag = None,
+    input: InputFlag = None,
+    only: OnlyFlag = None,
+    workers: WorkersFlag = None,
+    experimental: ExperimentalFlag = False,
+    as_json: JsonFlag = False,
 ) -> int:
-    """Run every variant, compare, keep or drop the record; gives the exit code."""
+    """Run documents inline, on threads, on processes and on Ray, and compare every byte of every table.
+
+    Everything is computed once per backend and number of workers, in homes of their own below
+    state/parity; your own tables are not touched. When all are equal, a record of it is kept, which
+    features.require_parity asks for.
+    """
     here = open_home(home)
     circumstances = circumstances_of(here)  # refuses settings that contradict each other, too
     folder = require_folder(input or samples_folder())
@@ -48,7 +78,8 @@ def validate(
         problems = scan_object(found)["problems"]
         if not as_json:
             _announce(here, folder, found.new, variants, problems)
-        run = partial(executing, progress=_progress_mode(as_json), with_settings=True)
+        progress = "bar" if sys.stderr.isatty() and not as_json else "log"
+        run = partial(executing, progress=progress, with_settings=True)
         results = run_variants(here, variants, run, _teller(len(variants), as_json))
         objection = _objection(results, circumstances)
         _keep_or_drop_record(here, folder, circumstances, results, objection)
@@ -61,7 +92,7 @@ def validate(
 
 def _objection(results: Sequence[VariantResult], then: Circumstances) -> str | None:
     """Why nothing is proved, in words; None when all is equal and there was something to be equal."""
-    compared = [result for result in results if result.status != "not installed"]
+    compared = _compared(results)
     bad = [result for result in compared if not result.is_good()]
     if bad and bad[0] is results[0]:
         return "The inline run is not complete, so there is nothing to compare with."
@@ -72,6 +103,10 @@ def _objection(results: Sequence[VariantResult], then: Circumstances) -> str | N
     if code_version_on_disk() != then.code_version:
         return "The code changed on disk during the runs, so nothing is proved; start again."
     return None
+
+
+def _compared(results: Sequence[VariantResult]) -> list[VariantResult]:
+    return [result for result in results if result.status != "not installed"]
 
 
 def _keep_or_drop_record(
@@ -85,7 +120,7 @@ def _keep_or_drop_record(
     if any(result.status == "different" for result in results):
         drop_record(home)
     if objection is None:
-        ran = [result.variant for result in results if result.status != "not installed"]
+        ran = [result.variant for result in _compared(results)]
         record = ParityRecord(
             circumstances=circumstances,
             gpu_on_threads=any(result.variant.note for result in results),
@@ -115,10 +150,6 @@ def _announce(
     )
     for problem in problems:
         warn(problem_line(problem))
-
-
-def _progress_mode(as_json: bool) -> str:
-    return "bar" if sys.stderr.isatty() and not as_json else "log"
 
 
 def _teller(runs: int, as_json: bool) -> Any:
@@ -172,24 +203,21 @@ def _run_object(result: VariantResult) -> dict[str, Any]:
 
 
 def _print_results(home: Home, results: Sequence[VariantResult], objection: str | None) -> None:
-    rows = [_row(result) for result in results]
+    rows = []
+    for result in results:
+        variant = result.variant
+        status = f"{result.status} ({variant.note})" if variant.note else result.status
+        rows.append([variant.kind, variant.workers, result.seconds, result.done, result.failed, status])
     grid("", ["backend", "workers", "seconds", "done", "failed", "result"], rows)
     say()
     for result in results:
         if result.why:
             warn(f"{result.variant.kind} {result.variant.workers}: {result.status}: {result.why}")
             warn(f"  its tables are kept in {result.kept}")
-    say(objection or _proof_line(home, results))
-
-
-def _row(result: VariantResult) -> list[Any]:
-    note = f" ({result.variant.note})" if result.variant.note else ""
-    head = [result.variant.kind, result.variant.workers]
-    return [*head, result.seconds, result.done, result.failed, result.status + note]
-
-
-def _proof_line(home: Home, results: Sequence[VariantResult]) -> str:
-    compared = [result for result in results if result.status != "not installed"]
+    if objection is not None:
+        say(objection)
+        return
+    compared = _compared(results)
     what = f"All {len(compared)} runs gave the same {len(results[0].tables)} tables, byte for byte"
     left_out = "" if len(compared) == len(results) else "; ray is not installed and was left out"
-    return f"{what}{left_out}. Recorded in {home.layout.parity_record}."
+    say(f"{what}{left_out}. Recorded in {home.layout.parity_record}.")

@@ -41,7 +41,7 @@ def test_a_file_given_as_folder_is_named(ingest: Command, notes: Path):
 # The command, imported as whoever runs the tests and run as a user whom permission bits bind.
 AS_NOBODY = """
 import os, sys
-import sqlalchemy, ingest_assets.cli.ingest
+import sqlalchemy, ingest_assets.cli.run
 from ingest_assets.cli.main import run
 sqlalchemy.create_engine("sqlite://").connect().close()  # loads what is loaded late
 home, folder = sys.argv[1:]

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ingest_assets.cli.interrupts import INTERRUPTED
+from ingest_assets.cli.signals import INTERRUPTED
 from ingest_tests.conftest import Command, clean_environment, write_notes
 from ingest_tests.parsing.documents import pdf
 

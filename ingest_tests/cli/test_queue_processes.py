@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from ingest_assets.app.home import open_home
-from ingest_assets.cli.interrupts import INTERRUPTED
+from ingest_assets.cli.signals import INTERRUPTED
 from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_tests.cli.pages import WEB, Crowd, put_note, serve_note, write_list
 from ingest_tests.conftest import Command, clean_environment

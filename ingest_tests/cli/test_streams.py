@@ -115,7 +115,7 @@ def test_an_error_is_an_object_too(home: Command, arguments: tuple[str, ...], co
 
 AS_NOBODY = """
 import os, sys
-import ingest_assets.cli.ingest, ingest_assets.cli.queueing
+import ingest_assets.cli.run, ingest_assets.cli.queue
 from ingest_assets.cli.main import run
 run(["all", "--dry-run", "--home", sys.argv[1]])  # loads what is loaded late
 sys.stdout.flush(); sys.stderr.write("-----\\n")

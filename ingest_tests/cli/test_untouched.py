@@ -170,9 +170,9 @@ def test_a_look_sees_what_was_committed_before_its_writer_was_killed(command: Co
 AS_NOBODY = """
 import os, sys
 from ingest_assets.cli.main import run
-import ingest_assets.cli.inspecting, ingest_assets.cli.status
-import ingest_assets.cli.failures, ingest_assets.cli.queueing
-import ingest_assets.cli.ingest, ingest_assets.cli.planning, polars, pyarrow.parquet
+import ingest_assets.cli.inspect, ingest_assets.cli.status
+import ingest_assets.cli.failures, ingest_assets.cli.queue
+import ingest_assets.cli.run, ingest_assets.cli.plan, polars, pyarrow.parquet
 with open(os.devnull, "w") as quiet:
     sys.stdout, out = quiet, sys.stdout
     run(["plan", "--home", sys.argv[2]])  # loads what is loaded late

@@ -5,7 +5,7 @@ import pytest
 from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.plan import fetch_estimate, past_of, stage_estimate
-from ingest_assets.cli.planning import estimate_sentence, in_words, totals_sentence
+from ingest_assets.cli.plan import estimate_sentence, in_words, totals_sentence
 from ingest_assets.intake.queue.artifacts import Artifact, NewArtifact
 from ingest_assets.intake.queue.metrics import Measures
 from ingest_assets.intake.queue.queue import Filter

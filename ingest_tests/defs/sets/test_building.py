@@ -13,7 +13,7 @@ from ingest_assets.app.home import open_home
 from ingest_assets.app.model_switch import building
 from ingest_assets.app.repair import tidy
 from ingest_assets.app.status import status_object
-from ingest_assets.cli.planning import plan_object
+from ingest_assets.cli.plan import plan_object
 from ingest_assets.storage.model_sets import UNKNOWN, set_of
 from ingest_assets.storage.parquet import read_footer
 from ingest_tests.defs.sets.world import UNTIL_CHUNKS, World

@@ -10,7 +10,7 @@ from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.home import open_home
 from ingest_assets.app.model_switch import building, cut_over, take_empty_place
 from ingest_assets.app.status import status_object
-from ingest_assets.cli.planning import plan_object, set_sentence
+from ingest_assets.cli.plan import plan_object, set_sentence
 from ingest_assets.core.errors import ContractBroken
 from ingest_assets.defs.automation import INGEST_ALL
 from ingest_assets.defs.build import build_definitions

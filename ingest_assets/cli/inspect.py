@@ -1,34 +1,27 @@
 """`ingest inspect`: everything the tables hold about one document."""
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ingest_assets.app.home import open_home
 from ingest_assets.app.inspect import find, inspect_object
+from ingest_assets.cli.flags import DocArgument, HomeFlag, JsonFlag
 from ingest_assets.cli.output import print_json, say
 
+ChunksFlag = Annotated[int, typer.Option("--chunks", min=0, help="How many chunks to show.")]
 
-def show_document(home: Path | None, document: str, chunks: int, *, as_json: bool) -> None:
-    """Print what is known of one document, for people or programs."""
+
+def inspect(
+    document: DocArgument, home: HomeFlag = None, chunks: ChunksFlag = 3, as_json: JsonFlag = False
+) -> None:
+    """Show one document: where it came from, how it was read, its chunks and its vectors."""
     here = open_home(home, only_looks=True)
     result = inspect_object(here, find(here, document.strip()), chunks)
     if as_json:
         print_json(result)
     else:
         _print(result)
-
-
-def _verdict(row: dict[str, Any]) -> str:
-    """What admission said, in words."""
-    if row["admitted"]:
-        why = f" ({', '.join(row['tier_reasons'])})" if row["tier_reasons"] else ""
-        return f"admitted as {row['tier']}{why}"
-    other = row["duplicate_of"] or row["near_duplicate_of"]
-    if other is not None:
-        near = "" if row["duplicate_of"] else f", similarity {row['similarity']:.2f}"
-        return f"rejected at {row['reject_mark']}: {row['reject_reason']} of {other}{near}"
-    figures = f"{row['reject_figure']:g} against {row['reject_limit']:g}"
-    return f"rejected at {row['reject_mark']}: {row['reject_reason']} ({figures})"
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -58,3 +51,16 @@ def _print(result: dict[str, Any]) -> None:
         pages = f", pages {chunk['pages']}" if chunk["pages"] else ""
         say(f"\n  chunk {chunk['ordinal']} ({chunk['tokens']} tokens{pages}) {' > '.join(chunk['headings'])}")
         say(f"    {' '.join(chunk['text'].split())[:300]}")
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    """What admission said, in words."""
+    if row["admitted"]:
+        why = f" ({', '.join(row['tier_reasons'])})" if row["tier_reasons"] else ""
+        return f"admitted as {row['tier']}{why}"
+    other = row["duplicate_of"] or row["near_duplicate_of"]
+    if other is not None:
+        near = "" if row["duplicate_of"] else f", similarity {row['similarity']:.2f}"
+        return f"rejected at {row['reject_mark']}: {row['reject_reason']} of {other}{near}"
+    figures = f"{row['reject_figure']:g} against {row['reject_limit']:g}"
+    return f"rejected at {row['reject_mark']}: {row['reject_reason']} ({figures})"

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from ingest_assets.cli.interrupts import INTERRUPTED, TIDY_END_S
+from ingest_assets.cli.signals import INTERRUPTED, TIDY_END_S
 from ingest_tests.conftest import clean_environment
 
 LISTEN = """
 import time
-from ingest_assets.cli.interrupts import PRESSES
+from ingest_assets.cli.signals import PRESSES
 PRESSES.listen()
 """
 READY = "print('ready', flush=True)\n"

@@ -16,7 +16,7 @@ from types import FrameType
 from ingest_assets.core.items import SAME_PRESS_S
 
 INTERRUPTED = 130  # what Typer makes of a KeyboardInterrupt, and shells of SIGINT
-TIDY_END_S = 1.0
+TIDY_END_S = 1.0  # that long the second press lets the main thread end by itself
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CLEAR_LINE, _SHOW_CURSOR = "\r\x1b[2K", "\x1b[?25h"
 
@@ -27,7 +27,7 @@ class Presses:
     def __init__(self) -> None:
         self.count = 0
         self._answer: str | None = None
-        self._at_once: Callable[[], None] = _nothing
+        self._at_once: Callable[[], None] | None = None
         self._has_raised = self._is_loading = False
         self._counted_at_s = 0.0
 
@@ -47,11 +47,11 @@ class Presses:
     @contextlib.contextmanager
     def answered(self, line: str, at_once: Callable[[], None] | None = None) -> Iterator[None]:
         """What a person reads at the first press, and what the second does beside ending this process."""
-        self._answer, self._at_once = line, at_once or _nothing
+        self._answer, self._at_once = line, at_once
         try:
             yield
         finally:
-            self._answer, self._at_once = None, _nothing
+            self._answer = self._at_once = None
 
     @contextlib.contextmanager
     def ending_at_once(self) -> Iterator[None]:
@@ -71,23 +71,20 @@ class Presses:
 
     def _watch(self, pipe: int) -> None:
         while self.count < 2:
-            if os.read(pipe, 1)[0] in _SIGNALS:
-                self._press(time.monotonic())
-        self._at_once()
+            if os.read(pipe, 1)[0] not in _SIGNALS:
+                continue
+            now_s = time.monotonic()
+            # `timeout` sends its signal to the process and to its group: one press, two signals.
+            if now_s - self._counted_at_s >= SAME_PRESS_S:
+                self.count, self._counted_at_s = self.count + 1, now_s
+                if self.count == 1 and self._answer is not None:
+                    _write(self._answer)
+        at_once = self._at_once
+        if at_once is not None:
+            at_once()
         time.sleep(TIDY_END_S)
         _write("ingest: ended at once; finished documents are kept, the next run continues.", _SHOW_CURSOR)
         os._exit(INTERRUPTED)
-
-    def _press(self, now_s: float) -> None:
-        if now_s - self._counted_at_s < SAME_PRESS_S:
-            return
-        self.count, self._counted_at_s = self.count + 1, now_s
-        if self.count == 1 and self._answer is not None:
-            _write(self._answer)
-
-
-def _nothing() -> None:
-    """Worker processes end with this one."""
 
 
 PRESSES = Presses()

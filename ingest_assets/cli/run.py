@@ -1,0 +1,225 @@
+"""`ingest all | doctags | chunk | embed`: documents in, tables out; and how any command runs batches."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from ingest_assets.app.driver import STATISTICS, Executor, RunReport, ScanReport, finish, run_batches
+from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.home import Home, open_home
+from ingest_assets.app.model_switch import buildings
+from ingest_assets.app.queue_run import queue_line, queue_object
+from ingest_assets.app.report import (
+    corpus_numbers,
+    failure_lines,
+    failures,
+    problem_line,
+    scan_line,
+    scan_object,
+    table_folders,
+    vectors_in_words,
+)
+from ingest_assets.cli.flags import (
+    DryRunFlag,
+    ExperimentalFlag,
+    FromFlag,
+    HomeFlag,
+    InputFlag,
+    JsonFlag,
+    RetriesFlag,
+    TimeoutFlag,
+    UntilFlag,
+    WorkersFlag,
+)
+from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.plan import show_plan, take_in, wanted_stages
+from ingest_assets.cli.signals import PRESSES
+from ingest_assets.core.items import STEPS, Step
+
+ResumeFlag = Annotated[
+    bool, typer.Option("--resume/--no-resume", help="Skip documents that are already done.")
+]
+ForceFlag = Annotated[
+    bool, typer.Option("--force", help="Do every document again; old parts go to quarantine.")
+]
+PolicyFlag = Annotated[
+    Literal["io", "cpu", "gpu"] | None, typer.Option("--policy", help="Threads (io, gpu) or processes (cpu).")
+]
+BackendFlag = Annotated[
+    Literal["local", "ray"] | None, typer.Option("--backend", help="This machine, or a Ray cluster.")
+]
+RunOnFlag = Annotated[
+    Literal["auto", "inline", "threads", "processes"] | None,
+    typer.Option("--run-on", help="On local: by policy, one by one in the step itself, threads, processes."),
+]
+BudgetFlag = Annotated[
+    int | None, typer.Option("--error-budget", min=0, help="Stop a stage after this many failed documents.")
+]
+QueueFlag = Annotated[
+    int | None, typer.Option("--max-queue", min=1, help="Documents planned ahead of the workers.")
+]
+
+
+def _run_up_to(last: Step, help_text: str) -> Callable[..., int]:
+    """A command that runs the graph up to a step; stages that are current cost nothing."""
+
+    def command(
+        home: HomeFlag = None,
+        input: InputFlag = None,
+        first: FromFlag = STEPS[0],
+        until: UntilFlag = last,
+        resume: ResumeFlag = True,
+        force: ForceFlag = False,
+        workers: WorkersFlag = None,
+        policy: PolicyFlag = None,
+        backend: BackendFlag = None,
+        run_on: RunOnFlag = None,
+        retries: RetriesFlag = None,
+        timeout_s: TimeoutFlag = None,
+        error_budget: BudgetFlag = None,
+        max_queue: QueueFlag = None,
+        experimental: ExperimentalFlag = False,
+        dry_run: DryRunFlag = False,
+        as_json: JsonFlag = False,
+    ) -> int:
+        stages = wanted_stages(first, until)
+        config = {
+            "workers": workers,
+            "policy": policy,
+            "backend": backend,
+            "run_on": run_on,
+            "retries": retries,
+            "per_item_timeout_s": timeout_s,
+            "error_budget": error_budget,
+            "max_queue": max_queue,
+            "resume": None if resume else False,
+            "force": force or None,
+        }
+        given = {name: value for name, value in config.items() if value is not None}
+        if dry_run:
+            show_plan(home, input, stages, given, as_json)
+            return 0
+        return _ingest(home, input, stages, given, as_json)
+
+    command.__doc__ = help_text
+    return command
+
+
+_RUNS = "Stages that are already current are skipped, so this costs only what changed."
+run_all = _run_up_to(STEPS[-1], f"Run every stage: documents to embeddings. {_RUNS}")
+run_doctags = _run_up_to("doctags", f"Run up to doctags: read the documents. {_RUNS}")
+run_chunk = _run_up_to("chunks", f"Run up to chunks: cut the documents. {_RUNS}")
+run_embed = _run_up_to("embeddings", f"Run up to the embeddings of every family. {_RUNS}")
+
+
+def _ingest(
+    path: Path | None, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool
+) -> int:
+    """Scan, run, report; gives the exit code."""
+    home = open_home(path)
+    stages = [stage for stage in stages if stage in home.graph]
+    scan = take_in(home, folder, stages, RunOptions(**config))
+    with executing(home, progress_mode(as_json)) as executor:
+        report = run_batches(home, stages, config, executor, reason="cli")
+        finish(home, executor, report)
+    result = result_object(home, scan, report)
+    if as_json:
+        print_json(result)
+    else:
+        print_result(result)
+    return int(result["exit_code"])
+
+
+@contextlib.contextmanager
+def executing(home: Home, progress: str, *, with_settings: bool = False) -> Iterator[Executor]:
+    """What runs batches of a home in this process, through Dagster, and is ended gently by Ctrl-C.
+
+    `with_settings` is for a home whose settings are not those of its own file.
+    """
+    with PRESSES.ending_at_once():
+        from ingest_assets.defs.in_process import InProcess  # Dagster takes a second to load
+
+    grace_s = max(home.options(stage).grace_s for stage in home.graph)
+    answer = f"ingest: stopping; running documents get up to {grace_s:g} s, Ctrl-C again ends at once"
+    in_process = InProcess(
+        home, progress=progress, with_settings=with_settings, is_interrupted=lambda: PRESSES.count > 0
+    )
+    with PRESSES.answered(answer), in_process as executor:
+        yield executor
+
+
+def progress_mode(as_json: bool) -> str:
+    """A bar for a person, lines for a log, nothing beside a JSON object."""
+    if as_json:
+        return "log"
+    return "bar" if sys.stderr.isatty() else "lines"
+
+
+def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dict[str, Any]:
+    """Everything a command has to say, for people and programs alike; a scan if there was one, and the queue
+    if anything ever was in it."""
+    failed = failures(home, report.errors)
+    found = {} if scan is None else scan_object(scan)
+    queue = queue_object(home)
+    return {
+        "home": str(home.layout.home),
+        **found,
+        **corpus_numbers(home),
+        **({"queue": queue} if any(queue["states"].values()) else {}),
+        "sets": [each.as_object() for each in buildings(home)],
+        "took_over": report.took_over,
+        "failures": failed,
+        "broken_batches": report.broken,
+        "batches": {"ran": report.ran, "complete_before": report.complete_before},
+        "stages": {
+            stage: {
+                "scheduled": totals.scheduled,
+                "skipped": totals.skipped,
+                "succeeded": totals.succeeded,
+                "failed": totals.failed,
+                "cancelled": totals.cancelled,
+                "retries": totals.retries,
+                "seconds": round(totals.seconds, 2),
+            }
+            for stage, totals in report.stages.items()
+        },
+        "wall_seconds": round(report.wall_seconds, 2),
+        "tables": table_folders(home),
+        "exit_code": int(bool(failed or found.get("problems") or report.broken or queue["states"]["error"])),
+    }
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """The same, for a person."""
+    rows = [
+        [stage, t["succeeded"], t["skipped"], t["failed"], t["cancelled"], float(t["seconds"])]
+        for stage, t in result["stages"].items()
+    ]
+    if "scan" in result:
+        say(scan_line(result["scan"]))
+    grid("", ["stage", "done", "skipped", "failed", "cancelled", "seconds"], rows)
+    say()
+    say(
+        f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
+        f"{result['admitted']} admitted, {result['chunks']} chunks, "
+        f"{vectors_in_words(result, with_lexical=False)}, "
+        f"{len(result['failures'])} failed; "
+        f"{result['wall_seconds']:.1f} s in all."
+    )
+    for line in result["took_over"].values():
+        say(line)
+    for each in result["sets"]:
+        say(each["summary"])
+    if "queue" in result:
+        say(queue_line(result["queue"]))
+    for line in failure_lines(result["failures"]):
+        warn(line)
+    for problem in result.get("problems", ()):
+        warn(problem_line(problem))
+    for batch, why in result["broken_batches"].items():
+        warn(f"{batch}: {why}" if batch == STATISTICS else f"batch {batch} is not complete: {why}")
+    say(f"Tables: {result['home']}/data/<asset>/<batch>.parquet")
