@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ingest_assets.settings.admission import AdmissionOptions, LanguageOptions, Reason, StructureOptions
+from ingest_assets.settings.admission import AdmissionOptions, Reason, StructureOptions
 from ingest_assets.stages.admission.facts import RUNNING_WORDS, Facts, Unit, entropy_of, has_substance
-from ingest_assets.stages.admission.language import Detected, is_language
+from ingest_assets.stages.admission.language import is_language
 from ingest_assets.stages.admission.phrases import (
     BUTTONS,
     ERROR_SIGNALS,
+    ERROR_WORDS,
+    FIELD_NAMES,
+    FILLER_SIGNS,
     FILLER_WORDS,
     GATE_SIGNALS,
     LOGIN_LABELS,
@@ -54,7 +57,6 @@ def mostly(reason: Reason, chars: int, rest: int, *, least: float, most_rest: in
 
 # Rules about characters and words: whether there is text, and whether it is text at all.
 
-
 # What the bytes 0x80 to 0xBF of UTF-8 become in Windows-1252 and Latin-1, and in Windows-1251.
 _TAIL = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
 _TAIL_1251 = "ЂЃ‚ѓ„…†‡€‰Љ‹ЊЌЋЏђ‘’“”•–—™љ›њќћџ\xa0ЎўЈ¤Ґ¦§Ё©Є«¬\xad®Ї°±Ііґµ¶·ё№є»јЅѕї"
@@ -68,6 +70,7 @@ _MOJIBAKE = re.compile(
     # the replacement character, encoded again and read as GBK
     r"|锟斤拷|斤拷锟"
 )
+# The replacement character, control characters, surrogates and private use.
 _CORRUPT = re.compile("[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff]")
 _MOJIBAKE_LEADS = frozenset([chr(code) for code in range(0xC0, 0x100)] + ["Р", "С", "锟", "斤"])
 
@@ -104,13 +107,13 @@ def empty(facts: Facts, limits: StructureOptions) -> Finding | None:
 def corrupt_text(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Characters that were lost before anybody here could read them."""
     finding = above("corrupt_text", facts.share("corrupt"), limits.max_corrupt_share)
-    return finding if finding and _clean_share(facts, _CORRUPT) < limits.min_clean_share else None
+    return _unless_partly_clean(finding, _CORRUPT, facts, limits)
 
 
 def garbled_encoding(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Mojibake: `Ð¿Ñ€Ð¸Ð²ÐµÑ‚`. Single wrong accents in a readable text are not enough."""
     finding = above("garbled_encoding", mojibake_share(facts), limits.max_mojibake_share)
-    return finding if finding and _clean_share(facts, _MOJIBAKE) < limits.min_clean_share else None
+    return _unless_partly_clean(finding, _MOJIBAKE, facts, limits)
 
 
 def mojibake_share(facts: Facts) -> float:
@@ -124,7 +127,7 @@ def mojibake_share(facts: Facts) -> float:
 def garbled_glyphs(facts: Facts, limits: StructureOptions) -> Finding | None:
     """A font without a table of characters: `/g23/g7`, `(cid:12)(cid:88)`."""
     finding = above("garbled_glyphs", glyph_share(facts), limits.max_glyph_share)
-    return finding if finding and _clean_share(facts, _GLYPHS) < limits.min_clean_share else None
+    return _unless_partly_clean(finding, _GLYPHS, facts, limits)
 
 
 def glyph_share(facts: Facts) -> float:
@@ -137,35 +140,39 @@ def glyph_share(facts: Facts) -> float:
     return len(glyphs) / (len(glyphs) + readable) if glyphs else 0.0
 
 
-def _clean_share(facts: Facts, bad: re.Pattern[str]) -> float:
-    """Share of the text in blocks with substance and nothing bad: say one half of a bilingual page."""
+def _unless_partly_clean(
+    finding: Finding | None, bad: re.Pattern[str], facts: Facts, limits: StructureOptions
+) -> Finding | None:
+    """The finding, unless enough of the text stands in blocks with substance and nothing bad: say one half of
+    a bilingual page."""
+    if finding is None:
+        return None
     clean = [b.text for b in facts.reading.blocks if has_substance(b) and not bad.search(b.text)]
-    return sum(map(meaningful_chars, clean)) / facts.visible
+    clean_share = sum(map(meaningful_chars, clean)) / facts.visible
+    return finding if clean_share < limits.min_clean_share else None
 
 
 def garbled_words(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Words nobody could say, letters torn apart, lines run together, encoded bytes."""
+    sample = sampled(facts.loose_text, _SAMPLES, _SAMPLE_CHARS)
+    # Letters may stand for others where there is no language, and neither part numbers nor code.
+    may_be_unsayable = (
+        facts.detected.score < _KNOWN_LANGUAGE
+        and facts.share("digit") <= _FEW_DIGITS
+        and facts.share("symbol") <= _FEW_SYMBOLS
+    )
+    unsayable = _unsayable_share(sample) if may_be_unsayable else 0.0
+    # Letters that stand alone are words torn apart: `T h e  b r i d g e`.
+    alone = sum(len(word) == 1 and word.isascii() and word.isalpha() for word in sample.split())
+    torn = alone / max(meaningful_chars(sample), _FEWEST_LETTERS)
     return (
-        _unsayable(facts, limits)
-        or above("garbled_words", _torn_share(facts), limits.max_broken_word_share)
-        or _unbroken(facts, limits)
+        above("garbled_words", unsayable, limits.max_unsayable_share)
+        or above("garbled_words", torn, limits.max_broken_word_share)
+        or above("garbled_words", _unbroken_share(facts), limits.max_broken_word_share)
     )
 
 
-def _unsayable(facts: Facts, limits: StructureOptions) -> Finding | None:
-    """Letters that stand for others: no language, and neither part numbers nor code."""
-    if facts.detected.score >= _KNOWN_LANGUAGE:
-        return None
-    if facts.share("digit") > _FEW_DIGITS or facts.share("symbol") > _FEW_SYMBOLS:
-        return None
-    return above(
-        "garbled_words",
-        unsayable_share(sampled(facts.loose_text, _SAMPLES, _SAMPLE_CHARS)),
-        limits.max_unsayable_share,
-    )
-
-
-def unsayable_share(text: str) -> float:
+def _unsayable_share(text: str) -> float:
     """Share of neighbouring letters of Latin words that are both vowels or both consonants.
 
     About a third in every language, below a half in code; above it once letters stand for other letters.
@@ -183,30 +190,20 @@ def _is_vowel(letter: str) -> bool:
     return unicodedata.normalize("NFD", letter)[0] in _VOWELS
 
 
-def _torn_share(facts: Facts) -> float:
-    """Share of Latin letters that stand alone: `T h e  b r i d g e`."""
-    sample = sampled(facts.loose_text, _SAMPLES, _SAMPLE_CHARS)
-    alone = sum(len(word) == 1 and word.isascii() and word.isalpha() for word in sample.split())
-    return alone / max(meaningful_chars(sample), _FEWEST_LETTERS)
-
-
-def _unbroken(facts: Facts, limits: StructureOptions) -> Finding | None:
-    """No whole sentence beside words longer than any language has: lost spaces, or encoded bytes."""
+def _unbroken_share(facts: Facts) -> float:
+    """Share of the text in words longer than any language has, as lost spaces or encoded bytes make them;
+    nothing where there is a whole sentence beside them."""
     text = facts.loose_text
     # Long names in code have a capital for every word.
     runs = [run for run in _RUN_TOGETHER.findall(text) if sum(map(str.isupper, run)) <= 0.08 * len(run)]
-    runs += [run for run in _LONG.findall(text) if _is_encoded(run)]
+    for run in _LONG.findall(text):
+        # Base64 and the like mix capitals and digits as no path does.
+        capitals, digits = sum(map(str.isupper, run)), sum(map(str.isdigit, run))
+        if 0.25 * len(run) < capitals < 0.75 * len(run) and digits > 0.05 * len(run):
+            runs.append(run)
     unbroken = sum(map(len, runs))
     short_words = sum(len(word) < _SHORT_WORD and meaningful_chars(word) > 1 for word in text.split())
-    if unbroken < _FEWEST_LETTERS or short_words >= RUNNING_WORDS:
-        return None
-    return above("garbled_words", unbroken / facts.visible, limits.max_broken_word_share)
-
-
-def _is_encoded(run: str) -> bool:
-    """Base64 and the like mix capitals and digits as no path does."""
-    capitals, digits = sum(map(str.isupper, run)), sum(map(str.isdigit, run))
-    return 0.25 * len(run) < capitals < 0.75 * len(run) and digits > 0.05 * len(run)
+    return 0.0 if unbroken < _FEWEST_LETTERS or short_words >= RUNNING_WORDS else unbroken / facts.visible
 
 
 def entropy_too_low(facts: Facts, limits: StructureOptions) -> Finding | None:
@@ -262,9 +259,7 @@ def repeated_lines(facts: Facts, limits: StructureOptions) -> Finding | None:
 # A document may speak of all these. So a page has to be short, to speak like such a page in more than one
 # way, and to say hardly anything else.
 
-
-_ERROR_WORDS = r"(?:http|error|fehler|erreur|errore|erro|błąd|ошибка|错误|錯誤|エラー|오류|code)"
-_STATUS = re.compile(rf"(?:{_ERROR_WORDS}\W*)*[45]\d\d\b.{{0,50}}")
+_STATUS = re.compile(rf"(?:(?:{'|'.join(ERROR_WORDS)})\W*)*[45]\d\d\b.{{0,50}}")
 # A phrase in a longer sentence is quoted or explained rather than said.
 _SENTENCE_WORDS = 40
 _LABEL_WORDS = 15
@@ -323,7 +318,7 @@ def boilerplate_page(facts: Facts, limits: StructureOptions) -> Finding | None:
 
 
 def furniture(facts: Facts) -> Callable[[Unit], bool]:
-    """Tells whether a line belongs to the page rather than to its text: menus, lines of copyright."""
+    """Whether a line belongs to the page rather than to its text: menus, lines of copyright."""
     rights = NOTICE_SIGNALS.heard(facts.plain_text).get("rights", ())
     return lambda unit: is_menu_entry(unit) or any(phrase in unit.plain for phrase in rights)
 
@@ -363,15 +358,11 @@ def _speech(
 
 # Rules about text that is no content: templates to be filled in, bare metadata, menus, lists of links.
 
-
-_FILLER = ("ipsum", "Ipsum", "IPSUM", "adipiscing", "sadipscing")
 _FILLER_SHARE = 0.6
 _OPEN_FIELD = re.compile(
     r"\{\{[^{}]{0,80}\}\}|\$\{[^{}]{1,60}\}|<%.{1,60}?%>|%[A-Z_]{3,}%|_{4,}|\bx{4,}\b"
     r"|\b(?:todo|tbd|tba|tbc|fixme)\b"
-    r"|[\[<](?:your|insert|enter|add|type|describe|placeholder|company|client|customer|recipient|sender"
-    r"|(?:first |last |full )?name|street|address|city|phone|email|website|date|title|subject|job|project"
-    r"|department|amount|signature|logo)\b[^\[\]<>]{0,50}[\]>]",
+    rf"|[\[<](?:{'|'.join(FIELD_NAMES)})\b[^\[\]<>]{{0,50}}[\]>]",
     re.IGNORECASE,
 )
 _OPEN_MARKS = ("{", "<", "[", "%", "____", "xxxx", "todo", "tbd", "tba", "tbc", "fixme")
@@ -392,7 +383,7 @@ def template_page(facts: Facts, limits: StructureOptions) -> Finding | None:
 
 def _filler(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Nothing but filler below the headings: a page that quotes lorem ipsum has a sentence of its own."""
-    if not any(word in facts.reading.text for word in _FILLER):
+    if not any(word in facts.reading.text for word in FILLER_SIGNS):
         return None
     filler, rest, is_furniture = 0, 0, furniture(facts)
     for unit in facts.units:
@@ -513,29 +504,19 @@ def structural_filter(facts: Facts, limits: StructureOptions) -> Finding | None:
 
 def fast_filter(facts: Facts, options: AdmissionOptions) -> Finding | None:
     """The first finding about a document's size or language."""
-    return (
-        too_short(facts, options)
-        or above("too_long", facts.visible, options.max_chars)
-        or language(facts.detected, options.language)
-    )
-
-
-def too_short(facts: Facts, options: AdmissionOptions) -> Finding | None:
-    """Too few letters and digits, and no whole sentence. A text with none at all is empty, not short."""
-    limit = options.min_meaningful_chars
-    if not 0 < facts.meaningful < limit:
+    least, words = options.min_meaningful_chars, options.short_text_words
+    says_something = words and facts.different_words >= words
+    # A text without any letters and digits is empty, not short.
+    if 0 < facts.meaningful < least and not says_something:
+        return below("too_short", facts.meaningful, least)
+    if facts.visible > options.max_chars:
+        return above("too_long", facts.visible, options.max_chars)
+    wanted, detected = options.language, facts.detected
+    if not wanted.allowed:
         return None
-    says_something = options.short_text_words and facts.different_words >= options.short_text_words
-    return None if says_something else below("too_short", facts.meaningful, limit)
-
-
-def language(detected: Detected, options: LanguageOptions) -> Finding | None:
-    """Only certain languages are wanted: this one is not certain, or certainly another."""
-    if not options.allowed:
+    if detected.score < wanted.min_confidence:
+        may_pass = wanted.uncertain == "admit"
+        return None if may_pass else below("language_uncertain", detected.score, wanted.min_confidence)
+    if is_language(detected.language, wanted.allowed):
         return None
-    is_certain = detected.score >= options.min_confidence
-    if not is_certain and options.uncertain != "admit":
-        return below("language_uncertain", detected.score, options.min_confidence)
-    if not is_certain or is_language(detected.language, options.allowed):
-        return None
-    return Finding("language_not_allowed", detected.score, options.min_confidence)
+    return Finding("language_not_allowed", detected.score, wanted.min_confidence)

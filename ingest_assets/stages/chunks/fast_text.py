@@ -24,14 +24,11 @@ from docling_core.types.doc import (
 
 from ingest_assets.stages.chunks.tables import TripletWriter
 
-# A document's tree, walked once for all that has to be known of every item.
-
-
 _ALL_LAYERS = set(ContentLayer)
 
 
 class Tree:
-    """The items below a document's body."""
+    """The items below a document's body, walked once for all that has to be known of every item."""
 
     def __init__(self, document: DoclingDocument, params: MarkdownParams) -> None:
         self._document = document
@@ -202,12 +199,9 @@ class Writer(ChunkingDocSerializer):
         return parts
 
     def _text(self, item: TextItem) -> str:
-        text = self._texts.get(item.self_ref)
-        if text is None:
-            text = self._texts[item.self_ref] = self._written(item)
-        return text
-
-    def _written(self, item: TextItem) -> str:
+        """Docling asks for the same item several times."""
+        if item.self_ref in self._texts:
+            return self._texts[item.self_ref]
         text = item.text
         if "\n" in text:
             text = "\n\n".join(block.replace("\n", "  \n") for block in text.split("\n\n"))
@@ -215,18 +209,17 @@ class Writer(ChunkingDocSerializer):
             text = DocSerializer.post_process(
                 self, text=text, formatting=item.formatting, hyperlink=item.hyperlink
             )
-        return f"{self._marker(item)} {text}" if isinstance(item, ListItem) else text
+        text = f"{self._marker(item)} {text}" if isinstance(item, ListItem) else text
+        self._texts[item.self_ref] = text
+        return text
 
     def _marker(self, item: ListItem) -> str:
+        """Its own; of one that has none its place in a list whose first item is numbered."""
         marker = item.marker
         if marker in _BULLETS or _NUMBER.fullmatch(marker):
             return marker
-        if not marker:
-            return self._counted(item)
-        return f"- {marker}" if any(map(str.isalnum, marker)) else "-"
-
-    def _counted(self, item: ListItem) -> str:
-        """The marker of one that has none: its place in a list whose first item is numbered."""
+        if marker:
+            return f"- {marker}" if any(map(str.isalnum, marker)) else "-"
         group = item.parent.resolve(self.doc) if item.parent is not None else None
         if not isinstance(group, ListGroup):
             return "-"
