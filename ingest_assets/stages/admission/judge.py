@@ -15,14 +15,9 @@ from ingest_assets.settings.admission import (
     TierReason,
 )
 from ingest_assets.stages.admission.facts import Details, Facts, details_of
+from ingest_assets.stages.admission.garbled import glyph_share, mojibake_share
 from ingest_assets.stages.admission.reading import Reading, normal_text, text_hash, words_of
-from ingest_assets.stages.admission.rules import (
-    Finding,
-    fast_filter,
-    glyph_share,
-    mojibake_share,
-    structural_filter,
-)
+from ingest_assets.stages.admission.rules import Finding, fast_filter, structural_filter
 
 # How good a text is: a score with its parts. Nothing is rejected by it; it decides the tier.
 

@@ -1,16 +1,24 @@
 """The two checks that look at the text of one document: the fast filter (size, language) and the structural
 filter, whose rules are listed in `RULES` in the order in which they are asked."""
 
-import functools
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from ingest_assets.settings.admission import AdmissionOptions, Reason, StructureOptions
-from ingest_assets.stages.admission.facts import RUNNING_WORDS, Facts, Unit, entropy_of, has_substance
+from ingest_assets.stages.admission.facts import Facts, Unit, entropy_of, has_substance
+from ingest_assets.stages.admission.garbled import (
+    CORRUPT,
+    FEWEST_LETTERS,
+    GLYPHS,
+    MOJIBAKE,
+    glyph_share,
+    mojibake_share,
+    torn_share,
+    unbroken_share,
+    unsayable_share,
+)
 from ingest_assets.stages.admission.language import is_language
 from ingest_assets.stages.admission.phrases import (
     BUTTONS,
@@ -57,45 +65,9 @@ def mostly(reason: Reason, chars: int, rest: int, *, least: float, most_rest: in
 
 # Rules about characters and words: whether there is text, and whether it is text at all.
 
-# What the bytes 0x80 to 0xBF of UTF-8 become in Windows-1252 and Latin-1, and in Windows-1251.
-_TAIL = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
-_TAIL_1251 = "ЂЃ‚ѓ„…†‡€‰Љ‹ЊЌЋЏђ‘’“”•–—™љ›њќћџ\xa0ЎўЈ¤Ґ¦§Ё©Є«¬\xad®Ї°±Ііґµ¶·ё№є»јЅѕї"
-_MOJIBAKE = re.compile(
-    # UTF-8 read as Windows-1252 or Latin-1
-    rf"[\xc2-\xdf][{_TAIL}]|[\xe0-\xef][{_TAIL}]{{2}}|[\xf0-\xf4][{_TAIL}]{{3}}"
-    # UTF-8 read as Windows-1251: every second letter is Р or С
-    rf"|(?:[РС][{_TAIL_1251}]){{2,}}"
-    # another eight-bit encoding read as Latin-1: no language writes four accented letters in a row
-    r"|[\xc0-\xff]{4,}"
-    # the replacement character, encoded again and read as GBK
-    r"|锟斤拷|斤拷锟"
-)
-# The replacement character, control characters, surrogates and private use.
-_CORRUPT = re.compile("[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff]")
-_MOJIBAKE_LEADS = frozenset([chr(code) for code in range(0xC0, 0x100)] + ["Р", "С", "锟", "斤"])
-
-# Texts with fewer of the characters that a sequence begins with are not searched for it: most texts.
-_TOO_FEW = 0.01
-
-_GLYPHS = re.compile(
-    r"\(cid:\d+\)|glyph<[^<>\s]{1,60}>|glyph\[\d+\]|/g(?:id)?\d+\b|/uni[0-9A-F]{4}\b|/[CG][0-9A-F]{2}\b"
-    r"|/(?:hyphen|space|period|comma)(?:minus)?\b",
-    re.IGNORECASE,
-)
-
-# Whole words: pieces of markup, of addresses and of encoded bytes are none.
-_LATIN = r"[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u024f\u1e00-\u1eff]"
-_LATIN_WORDS = re.compile(rf"(?<![^\s\"'“‘«(\[-]){_LATIN}{{2,}}(?![^\s.,;:!?\"'”’»)\]-])")
-_VOWELS = frozenset("aeiouyAEIOUY")
-_FEWEST_LETTERS = 200  # fewer say nothing about how letters are spread
-_LATIN_TEXT = 0.5
 _FEW_DIGITS, _FEW_SYMBOLS = 0.15, 0.15
 _KNOWN_LANGUAGE = 0.5
 _SAMPLES, _SAMPLE_CHARS = 5, 4000
-_RUN_TOGETHER = re.compile(r"(?<![^\s.,;:!?])[a-zA-Z\xc0-\u024f\u0370-\u052f]{45,}")
-_SHORT_WORD = 30
-_LONG = re.compile(r"[A-Za-z0-9+/=]{60,}")
-
 _SYMBOL_ROW = re.compile(r"([^\w\s])\1{2,}")
 
 
@@ -107,37 +79,19 @@ def empty(facts: Facts, limits: StructureOptions) -> Finding | None:
 def corrupt_text(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Characters that were lost before anybody here could read them."""
     finding = above("corrupt_text", facts.share("corrupt"), limits.max_corrupt_share)
-    return _unless_partly_clean(finding, _CORRUPT, facts, limits)
+    return _unless_partly_clean(finding, CORRUPT, facts, limits)
 
 
 def garbled_encoding(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Mojibake: `Ð¿Ñ€Ð¸Ð²ÐµÑ‚`. Single wrong accents in a readable text are not enough."""
     finding = above("garbled_encoding", mojibake_share(facts), limits.max_mojibake_share)
-    return _unless_partly_clean(finding, _MOJIBAKE, facts, limits)
-
-
-def mojibake_share(facts: Facts) -> float:
-    """Share of characters that stand in a sequence only a wrong decoding makes."""
-    leads = sum(facts.counts[character] for character in _MOJIBAKE_LEADS)
-    if leads <= _TOO_FEW * facts.visible:
-        return 0.0
-    return sum(len(match[0]) for match in _MOJIBAKE.finditer(facts.reading.text)) / facts.visible
+    return _unless_partly_clean(finding, MOJIBAKE, facts, limits)
 
 
 def garbled_glyphs(facts: Facts, limits: StructureOptions) -> Finding | None:
     """A font without a table of characters: `/g23/g7`, `(cid:12)(cid:88)`."""
     finding = above("garbled_glyphs", glyph_share(facts), limits.max_glyph_share)
-    return _unless_partly_clean(finding, _GLYPHS, facts, limits)
-
-
-def glyph_share(facts: Facts) -> float:
-    """Glyph numbers among all characters, each counted as the one character it stands for."""
-    leads = sum(facts.counts[character] for character in "/(<[")
-    if leads <= _TOO_FEW * facts.visible:
-        return 0.0
-    glyphs = [len(match[0]) for match in _GLYPHS.finditer(facts.reading.text)]
-    readable = facts.visible - sum(glyphs)
-    return len(glyphs) / (len(glyphs) + readable) if glyphs else 0.0
+    return _unless_partly_clean(finding, GLYPHS, facts, limits)
 
 
 def _unless_partly_clean(
@@ -161,54 +115,17 @@ def garbled_words(facts: Facts, limits: StructureOptions) -> Finding | None:
         and facts.share("digit") <= _FEW_DIGITS
         and facts.share("symbol") <= _FEW_SYMBOLS
     )
-    unsayable = _unsayable_share(sample) if may_be_unsayable else 0.0
-    # Letters that stand alone are words torn apart: `T h e  b r i d g e`.
-    alone = sum(len(word) == 1 and word.isascii() and word.isalpha() for word in sample.split())
-    torn = alone / max(meaningful_chars(sample), _FEWEST_LETTERS)
+    unsayable = unsayable_share(sample) if may_be_unsayable else 0.0
     return (
         above("garbled_words", unsayable, limits.max_unsayable_share)
-        or above("garbled_words", torn, limits.max_broken_word_share)
-        or above("garbled_words", _unbroken_share(facts), limits.max_broken_word_share)
+        or above("garbled_words", torn_share(sample), limits.max_broken_word_share)
+        or above("garbled_words", unbroken_share(facts), limits.max_broken_word_share)
     )
-
-
-def _unsayable_share(text: str) -> float:
-    """Share of neighbouring letters of Latin words that are both vowels or both consonants.
-
-    About a third in every language, below a half in code; above it once letters stand for other letters.
-    """
-    words = _LATIN_WORDS.findall(text)
-    letters = sum(map(len, words))
-    if letters < max(_FEWEST_LETTERS, _LATIN_TEXT * sum(map(str.isalpha, text))):
-        return 0.0
-    same = sum(_is_vowel(one) == _is_vowel(two) for word in words for one, two in pairwise(word))
-    return same / (letters - len(words))
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_vowel(letter: str) -> bool:
-    return unicodedata.normalize("NFD", letter)[0] in _VOWELS
-
-
-def _unbroken_share(facts: Facts) -> float:
-    """Share of the text in words longer than any language has, as lost spaces or encoded bytes make them;
-    nothing where there is a whole sentence beside them."""
-    text = facts.loose_text
-    # Long names in code have a capital for every word.
-    runs = [run for run in _RUN_TOGETHER.findall(text) if sum(map(str.isupper, run)) <= 0.08 * len(run)]
-    for run in _LONG.findall(text):
-        # Base64 and the like mix capitals and digits as no path does.
-        capitals, digits = sum(map(str.isupper, run)), sum(map(str.isdigit, run))
-        if 0.25 * len(run) < capitals < 0.75 * len(run) and digits > 0.05 * len(run):
-            runs.append(run)
-    unbroken = sum(map(len, runs))
-    short_words = sum(len(word) < _SHORT_WORD and meaningful_chars(word) > 1 for word in text.split())
-    return 0.0 if unbroken < _FEWEST_LETTERS or short_words >= RUNNING_WORDS else unbroken / facts.visible
 
 
 def entropy_too_low(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Nearly one character again and again; a table of zeros with enough headings is none."""
-    if facts.entropy >= limits.min_entropy or facts.visible < _FEWEST_LETTERS:
+    if facts.entropy >= limits.min_entropy or facts.visible < FEWEST_LETTERS:
         return None
     if facts.different_words >= limits.min_varied_words:
         return None
@@ -222,7 +139,7 @@ def entropy_too_high(facts: Facts, limits: StructureOptions) -> Finding | None:
 
 def too_many_symbols(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Drawings of characters."""
-    if facts.share("symbol") <= limits.max_symbol_share or facts.visible < _FEWEST_LETTERS:
+    if facts.share("symbol") <= limits.max_symbol_share or facts.visible < FEWEST_LETTERS:
         return None
     if facts.different_words >= limits.min_varied_words:
         return None
