@@ -35,7 +35,6 @@ Reason = Literal[
     "navigation_page",
     "link_list",
 ]
-Tier = Literal["TIER0", "TIER1"]
 TierReason = Literal["large", "isolated", "low_quality"]
 SizeClass = Literal["small", "medium", "large", "huge"]
 

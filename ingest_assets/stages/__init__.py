@@ -1,5 +1,6 @@
 """What happens to one item: each stage is a frozen, picklable recipe in a module of its own.
 
 `base.py` has the `Stage` class, the plan and the worker that every stage shares; `inputs.py` reads the tables
-above. `docs/adding-a-stage.md` adds one: a module here, and an entry in `app/graph.py`.
+above, and `object_pool.py` keeps what is expensive to open. `docs/adding-a-stage.md` adds a stage: a module
+here, and an entry in `app/graph.py`.
 """

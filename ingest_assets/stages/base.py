@@ -1,15 +1,13 @@
-"""The stage protocol, and what every stage is made of."""
+"""The stage protocol, the plan of a stage's work items, and the worker that runs them."""
 
 import abc
-import contextlib
 import functools
-import gc
-import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -23,46 +21,6 @@ from ingest_assets.core.schemas import TableSpec
 from ingest_assets.storage.parquet import Footer, RowReader
 from ingest_assets.storage.table import Parts, Table, existing_table, row_offsets
 
-# Rows that are stored under another id: what only moved need not be made again.
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRows:
-    """Where a table holds an item's rows."""
-
-    path: str
-    item_id: str
-    start: int
-    rows: int
-
-    def read(self) -> pa.Table | None:
-        """The rows; None when they cannot be read or are not that item's."""
-        try:
-            reader = RowReader(Path(self.path))
-            try:
-                found = reader.read(self.start, self.rows)
-            finally:
-                reader.close()
-        except (TableDamaged, OSError):
-            return None
-        is_whole = found.num_rows == self.rows and set(found["doc_id"].to_pylist()) == {self.item_id}
-        return found if is_whole else None
-
-
-def stored_by_fingerprint(path: Path, stored: Footer | None) -> Mapping[str, StoredRows]:
-    """Of every fingerprint in a table the first rows that have it; they differ from others in names only."""
-    if stored is None:
-        return {}
-    starts = row_offsets(stored.items)
-    found: dict[str, StoredRows] = {}
-    for item_id, record in stored.items.items():
-        if record.rows:
-            place = StoredRows(str(path), item_id, starts[item_id], record.rows)
-            found.setdefault(record.fingerprint, place)
-    return found
-
-
-ADOPTS = "adopts"
 # One list for all stages on processes: a coordinator has one fork server, and it imports these once.
 PRELOAD = (
     "ingest_assets.runner",
@@ -227,15 +185,38 @@ class Stage(abc.ABC):
 def batch_rows(layout: Layout, spec: TableSpec, batch: str) -> Iterator[tuple[str, pa.Table]]:
     """The rows that a batch has, by document; those that are staged come last."""
     for path, footer in existing_table(layout, spec.asset, [batch], allow_missing=True).footers.items():
-        reader = RowReader(path)
-        try:
+        with closing(RowReader(path)) as reader:
             for doc_id, start in row_offsets(footer.items).items():
                 yield doc_id, reader.read(start, footer.items[doc_id].rows)
-        finally:
-            reader.close()
     parts = Parts(layout, spec, batch)
     for doc_id in parts.records():
         yield doc_id, parts.read(doc_id)
+
+
+# The plan: what decides an item's rows, what is stored of them, and what there is to do.
+
+ADOPTS = "adopts"
+_SET_ID_CHARS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """Where a table holds an item's rows."""
+
+    path: str
+    item_id: str
+    start: int
+    rows: int
+
+    def read(self) -> pa.Table | None:
+        """The rows; None when they cannot be read or are not that item's."""
+        try:
+            with closing(RowReader(Path(self.path))) as reader:
+                found = reader.read(self.start, self.rows)
+        except (TableDamaged, OSError):
+            return None
+        is_whole = found.num_rows == self.rows and set(found["doc_id"].to_pylist()) == {self.item_id}
+        return found if is_whole else None
 
 
 def config_hash(stage: Stage) -> str:
@@ -251,16 +232,10 @@ def deciding(stage: Stage) -> dict[str, Any]:
     return {"version of the stage": stage.version, **stage.config(), **versions}
 
 
-def _marks(stage: Stage) -> Callable[[Candidate], str]:
-    """Fingerprints of candidates; what those that ignore the same settings have in common is hashed once."""
-    config, libraries = stage.config(), stage.libraries()
-
-    @functools.cache
-    def ignoring(ignored: tuple[str, ...]) -> Callable[[str], str]:
-        deciding = {key: value for key, value in config.items() if key not in ignored}
-        return fingerprints(stage.name, stage.version, deciding, libraries)
-
-    return lambda candidate: ignoring(candidate.ignores)(candidate.upstream)
+def set_id(stage: Stage) -> str:
+    """One short name of the model set for all settings that can change rows: tables of two models never stand
+    in one folder. New versions of libraries are none: they are made up for in place."""
+    return sha256_text(canonical_json([stage.name, dict(stage.config())]))[:_SET_ID_CHARS]
 
 
 def work_items(
@@ -277,25 +252,43 @@ def work_items(
     `spec` is its table where that is not the stage's own: in the folder of a model set.
     """
     cfg_hash, asset = config_hash(stage), (spec or stage.spec).asset
+    config, libraries = stage.config(), stage.libraries()
     held = stored.items if stored else {}
-    elsewhere = stored_by_fingerprint(layout.table(asset, batch), stored)
-    mark_of, part_of = _marks(stage), layout.part_paths(asset, batch)
+    elsewhere = _stored_by_fingerprint(layout.table(asset, batch), held)
+    part_of = layout.part_paths(asset, batch)
+
+    # What candidates that ignore the same settings have in common is hashed once: a batch has thousands.
+    @functools.cache
+    def fingerprints_without(ignored: tuple[str, ...]) -> Callable[[str], str]:
+        deciding = {key: value for key, value in config.items() if key not in ignored}
+        return fingerprints(stage.name, stage.version, deciding, libraries)
+
     for candidate in candidates:
-        mark = mark_of(candidate)
+        fingerprint = fingerprints_without(candidate.ignores)(candidate.upstream)
         part = staged.get(candidate.item_id)
-        record = part if part and part.fingerprint == mark else held.get(candidate.item_id)
-        adopts = candidate.can_adopt and mark in elsewhere and not is_current(record, mark)
+        record = part if part and part.fingerprint == fingerprint else held.get(candidate.item_id)
+        adopts = candidate.can_adopt and fingerprint in elsewhere and not is_current(record, fingerprint)
         yield WorkItem(
             item_id=candidate.item_id,
-            fingerprint=mark,
+            fingerprint=fingerprint,
             cfg_hash=cfg_hash,
             input_paths=candidate.input_paths,
             output_paths=(part_of(candidate.item_id),),
-            meta={**candidate.meta, ADOPTS: elsewhere[mark]} if adopts else candidate.meta,
+            meta={**candidate.meta, ADOPTS: elsewhere[fingerprint]} if adopts else candidate.meta,
             cost_hint=candidate.cost_hint,
             record=record,
-            known_failure=stored.known_failure(candidate.item_id, mark) if stored else None,
+            known_failure=stored.known_failure(candidate.item_id, fingerprint) if stored else None,
         )
+
+
+def _stored_by_fingerprint(path: Path, items: Mapping[str, Record]) -> Mapping[str, StoredRows]:
+    """Of every fingerprint in a table the first rows that have it; they differ from others in names only."""
+    starts = row_offsets(items)
+    found: dict[str, StoredRows] = {}
+    for item_id, record in items.items():
+        if record.rows:
+            found.setdefault(record.fingerprint, StoredRows(str(path), item_id, starts[item_id], record.rows))
+    return found
 
 
 # The one worker of every stage: make the rows, check them, stage them as a part.
@@ -340,64 +333,3 @@ class StageWorker:
                 f"{self.stage.name}: not as planned on this machine: {', '.join(other)}; give every machine "
                 "the same models and packages, or run again if they changed meanwhile."
             )
-
-
-# What is dear to open is opened once and lent to one item at a time, so that it need not be thread-safe.
-
-
-Tool = TypeVar("Tool")
-
-# One for all: libraries import lazily and fill registries of their own while a tool opens.
-_opening = threading.Lock()
-
-
-class Lending(Generic[Tool]):
-    """Warm tools by how they were opened. As many are opened as items run at once, and all are kept.
-
-    A thread that is stuck in an item keeps the tool it was lent; the next item gets another one.
-    """
-
-    def __init__(self, open_tool: Callable[..., Tool]) -> None:
-        self._open_tool = open_tool
-        self._idle: dict[tuple[Hashable, ...], list[Tool]] = {}
-
-    @contextlib.contextmanager
-    def lend(self, *arguments: Hashable) -> Iterator[Tool]:
-        """A tool opened with these arguments, for the length of the block and for nobody else meanwhile."""
-        idle = self._idle.setdefault(arguments, [])
-        try:
-            tool = idle.pop()
-        except IndexError:
-            with _opening:
-                tool = self._open_tool(*arguments)
-        try:
-            yield tool
-        finally:
-            idle.append(tool)
-
-
-# Work that makes thousands of small objects, while nobody looks through them for garbage.
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """No collection of garbage meanwhile, in all threads; for one item's work, never for a whole run."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-# The set of an embedding family's tables: tables of two models never stand in one folder.
-
-
-_ID_CHARS = 12
-
-
-def set_id(stage: Stage) -> str:
-    """One short name for all settings that can change rows. New versions of libraries are none: they are
-    made up for in place."""
-    return sha256_text(canonical_json([stage.name, dict(stage.config())]))[:_ID_CHARS]

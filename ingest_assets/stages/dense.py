@@ -15,18 +15,11 @@ from ingest_assets.core.identity import canonical_json, sha256_text
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.schemas import TableSpec, dense_spec
 from ingest_assets.embedders.batching import counting, vectors_made
-from ingest_assets.embedders.cache import CACHE_FILE, VectorCache, open_cache
+from ingest_assets.embedders.cache import CACHE_FILE, open_cache
 from ingest_assets.embedders.providers import close_dense, describe_dense, open_dense
 from ingest_assets.settings.embeddings import CacheOptions, DenseFacts, DenseOptions, Truncation
 from ingest_assets.stages.base import PRELOAD, Candidate, Finding, Stage, TableCheck
-from ingest_assets.stages.inputs import (
-    IDENTITY,
-    chunked_documents,
-    is_direction,
-    of_chunk,
-    read_chunks,
-    require_vectors,
-)
+from ingest_assets.stages.inputs import IDENTITY, chunked_documents, of_chunk, read_chunks
 from ingest_assets.storage.parquet import naming_damage
 from ingest_assets.storage.table import Table
 
@@ -121,24 +114,28 @@ class DenseStage(Stage):
     def _vectors(self, chunks: pa.Table, facts: DenseFacts, context: ItemContext) -> np.ndarray:
         """As the provider gives them: those that are remembered, and those that are made now, each once."""
         texts: list[str] = chunks["contextualized"].to_pylist()
-        cache, space = self._cache(), cache_space(facts, self.options.truncation)
-        known: list[np.ndarray | None] = [None] * len(texts)
+        cache, space = None, cache_space(facts, self.options.truncation)
+        if self.cache.enabled and self.cache.path:
+            cache = open_cache(Path(self.cache.path) / CACHE_FILE, self.cache.max_mebibytes * _MIB)
+        keep: Keep = functools.partial(cache.put, space) if cache else _keep_nothing
+        by_text: dict[str, np.ndarray] = {}
         if cache and not context.anew:
-            known = [_of_length(facts.dim, vector) for vector in cache.get(space, texts)]
+            for text, vector in zip(texts, cache.get(space, texts), strict=True):
+                if vector is not None and len(vector) == facts.dim:  # the table could not hold another length
+                    by_text[text] = vector
         missing: dict[str, int] = {}
         for index, text in enumerate(texts):
-            if known[index] is None:
+            if text not in by_text:
                 missing.setdefault(text, index)
         if cache:
             context.count("cache_hits", len(texts) - len(missing))
             context.count("cache_misses", len(missing))
-        by_text: dict[str, np.ndarray] = {}
-        keep = functools.partial(cache.put, space) if cache else _keep_nothing
-        for group in _groups(list(missing)):
+        to_embed = list(missing)
+        for start in range(0, len(to_embed), _TEXTS_AT_ONCE):
+            group = to_embed[start : start + _TEXTS_AT_ONCE]
             chunk_ids = [chunks["chunk_id"][missing[text]].as_py() for text in group]
-            made = self._embed(group, chunk_ids, keep, context)
-            by_text.update(zip(group, made, strict=True))
-        return np.stack([by_text[text] if k is None else k for text, k in zip(texts, known, strict=True)])
+            by_text.update(zip(group, self._embed(group, chunk_ids, keep, context), strict=True))
+        return np.stack([by_text[text] for text in texts])
 
     def _embed(
         self, texts: list[str], chunk_ids: Sequence[str], keep: Keep, context: ItemContext
@@ -164,10 +161,9 @@ class DenseStage(Stage):
         keep(texts, vectors)
         return vectors
 
-    def _cache(self) -> VectorCache | None:
-        if not self.cache.enabled or not self.cache.path:
-            return None
-        return open_cache(Path(self.cache.path) / CACHE_FILE, self.cache.max_mebibytes * _MIB)
+
+def _keep_nothing(_texts: Sequence[str], _vectors: np.ndarray) -> None:
+    """There is no cache."""
 
 
 def _keep_good(keep: Keep, texts: Sequence[str], made: Mapping[int, Any], dim: int) -> None:
@@ -177,24 +173,51 @@ def _keep_good(keep: Keep, texts: Sequence[str], made: Mapping[int, Any], dim: i
         keep([texts[place] for place in good], np.stack([np.asarray(row) for row in good.values()]))
 
 
-def _keep_nothing(_texts: Sequence[str], _vectors: np.ndarray) -> None:
-    """There is no cache."""
-
-
-def _groups(texts: list[str]) -> Iterator[list[str]]:
-    """Parts of a long document, so that one which fails near its end has paid for most of it already."""
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        yield texts[start : start + _TEXTS_AT_ONCE]
-
-
-def _of_length(dim: int, remembered: np.ndarray | None) -> np.ndarray | None:
-    """None for a vector of another length: a table could not hold it, so it is made anew."""
-    return remembered if remembered is not None and len(remembered) == dim else None
-
-
 def cache_space(facts: DenseFacts, truncation: Truncation) -> str:
     """Vectors are the same where all that decides them is; one of a cut text answers none that is refused."""
     return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage", truncation]))
+
+
+# What a provider gave is looked at before it is stored: a bad vector would poison every search.
+
+
+def require_vectors(given: Any, dim: int, chunk_ids: Sequence[str]) -> np.ndarray:
+    """Float32 rows of the promised width, one per chunk, each a direction; or an error that names a chunk."""
+    number = len(given) if hasattr(given, "__len__") else 0
+    if number != len(chunk_ids):
+        first = chunk_ids[min(number, len(chunk_ids) - 1)]
+        raise ContractBroken(
+            f"The model gave {number} vectors for {len(chunk_ids)} chunks, from chunk {first} on.",
+            detail={"chunk_id": first},
+        )
+    for row, chunk_id in zip(given, chunk_ids, strict=True):
+        if np.shape(row) != (dim,):
+            raise _broken(f"has the shape {np.shape(row)}, not {dim} numbers", chunk_id)
+    try:
+        vectors = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise _broken("is not made of numbers", chunk_ids[0]) from None
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.linalg.norm(vectors, axis=1)
+    for index in np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))[:1]:
+        fault = "is all zeros" if norms[index] == 0 else "is not finite, or too long to measure"
+        raise _broken(fault, chunk_ids[int(index)])
+    return vectors
+
+
+def is_direction(given: Any, dim: int) -> bool:
+    """True for a vector that may be stored."""
+    try:
+        vector = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = np.linalg.norm(vector)
+    return vector.shape == (dim,) and bool(np.isfinite(norm) and norm > 0)
+
+
+def _broken(fault: str, chunk_id: str) -> ContractBroken:
+    return ContractBroken(f"The vector of chunk {chunk_id} {fault}.", detail={"chunk_id": chunk_id})
 
 
 # What must hold of the vectors of a table.
@@ -222,18 +245,12 @@ def faulty_vectors(table: Table, dim: int, *, is_unit: bool = True) -> VectorFau
             wrong = f"{path.name} has {kind}, expected {dim} dimensions"
             continue
         with naming_damage(path):
-            rows = pq.read_table(path, columns=["chunk_id", "vector"]).combine_chunks()
-        vectors = _matrix(rows, dim)
+            rows = pq.read_table(path, columns=["chunk_id", "vector"])
+        flat = rows["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        vectors = flat.reshape(-1, dim)
         finite = np.isfinite(vectors).all(axis=1)
         norms = np.linalg.norm(vectors, axis=1)
         unit = np.abs(norms - 1) <= _UNIT_TOLERANCE if is_unit else norms > 0
         not_finite += rows.filter(pa.array(~finite))["chunk_id"].to_pylist()
         not_unit += rows.filter(pa.array(finite & ~unit))["chunk_id"].to_pylist()
     return VectorFaults(wrong, not_finite, not_unit)
-
-
-def _matrix(rows: pa.Table, dim: int) -> np.ndarray:
-    if rows.num_rows == 0:
-        return np.empty((0, dim), dtype=np.float32)
-    column = rows["vector"].chunk(0)
-    return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)

@@ -1,9 +1,9 @@
 """Documents become DocTags and Docling JSON."""
 
-import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,8 +19,9 @@ from ingest_assets.parsing.media import DOCLING_FORMATS, PDF
 from ingest_assets.parsing.page_ranges import PageRange, ReadPages, ranges_of, together, unpacked
 from ingest_assets.parsing.reader import renamed
 from ingest_assets.settings.parsing import ParsingOptions
-from ingest_assets.stages.base import ADOPTS, PRELOAD, BeforeBatch, Candidate, Lending, Stage, StoredRows
+from ingest_assets.stages.base import ADOPTS, PRELOAD, BeforeBatch, Candidate, Stage, StoredRows
 from ingest_assets.stages.documents import read_verified
+from ingest_assets.stages.object_pool import ObjectPool
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.table import Table
 
@@ -28,19 +29,14 @@ if TYPE_CHECKING:
     from ingest_assets.parsing.reader import DocumentReader
 
 
-# Pages of long documents, between the worker that read them and the one that puts them together.
-#
-# They rest beside the staged parts: a killed run finds them again, and a commit clears them away.
-
-
-_FOLDER = "pages"
-
-
 class PageStore:
-    """The pages of one item of a plan, as far as they have been read."""
+    """The pages of a long document, between the workers that read them and the one that puts them together.
+
+    They rest beside the staged parts: a killed run finds them again, and a commit clears them away.
+    """
 
     def __init__(self, item: WorkItem) -> None:
-        self._folder = Path(item.output_paths[0]).parent / _FOLDER / item.fingerprint
+        self._folder = Path(item.output_paths[0]).parent / "pages" / item.fingerprint
 
     def path(self, pages: PageRange) -> Path:
         """Where a range rests."""
@@ -48,22 +44,15 @@ class PageStore:
 
     def known(self) -> ReadPages:
         """All that is there; a damaged file counts as absent, and its pages are read again."""
-        return together(self._ranges())
+        found: list[ReadPages] = []
+        for path in sorted(self._folder.glob("*.pickle")):
+            with suppress(Exception):  # whatever a broken pickle raises
+                found.append(unpacked(path.read_bytes()))
+        return together(found)
 
     def clear(self) -> None:
         """Forget them."""
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _ranges(self) -> Iterator[ReadPages]:
-        for path in sorted(self._folder.glob("*.pickle")):
-            with contextlib.suppress(Exception):  # whatever a broken pickle raises
-                yield unpacked(path.read_bytes())
-
-
-def store_range(path: Path, pages: ReadPages) -> None:
-    """Persist a range at once and whole."""
-    with replacing(path, waits=False) as scratch:
-        scratch.write_bytes(pages.packed())
 
 
 _COLUMNS = (
@@ -112,13 +101,11 @@ class DoctagsStage(Stage):
         """One per acquired document. Its bytes and media type decide the row, but for the document's name."""
         wanted = ["doc_id", "content_hash", "mime", "path", "uri", "size_bytes"]
         for row in documents.read(lambda rows: rows.select(wanted)).iter_rows(named=True):
-            upstream = upstream_of(row["content_hash"], row["mime"])
             meta = {name: row[name] for name in ("content_hash", "mime", "path")}
-            meta["name"] = document_name(row["uri"])
             yield Candidate(
                 row["doc_id"],
-                upstream,
-                meta,
+                sha256_text(canonical_json([row["content_hash"], row["mime"]])),
+                {**meta, "name": document_name(row["uri"])},
                 (row["path"],),
                 row["size_bytes"],
                 can_adopt=True,
@@ -128,7 +115,13 @@ class DoctagsStage(Stage):
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """One document, converted; one that only moved takes its row along."""
         read_verified(Path(item.meta["path"]), item.meta["content_hash"])
-        row = (None if context.anew else _adopted(item)) or self._converted(item, context)
+        row = None if context.anew else _adopted(item)
+        if row is None:
+            path, name, mime = Path(item.meta["path"]), item.meta["name"], item.meta["mime"]
+            read_ahead = PageStore(item).known() if item.output_paths else ReadPages()
+            with self.reader(context) as reader:
+                parsed = reader.read(path, name, mime, read_ahead)
+            row = {column: getattr(parsed, column) for column in _COLUMNS}
         row |= {
             "doc_id": item.item_id,
             "content_hash": item.meta["content_hash"],
@@ -136,7 +129,7 @@ class DoctagsStage(Stage):
         }
         return pa.Table.from_pylist([row], schema=self.spec.schema)
 
-    @contextlib.contextmanager
+    @contextmanager
     def reader(self, context: ItemContext) -> Iterator["DocumentReader"]:
         """A warm reader with this worker's share of the cores."""
         threads = max(1, len(os.sched_getaffinity(0)) // context.workers)
@@ -164,19 +157,6 @@ class DoctagsStage(Stage):
         batch.log(f"{self.name}: long documents first: {documents}, in {len(ranges)} ranges of pages.")
         batch.run(f"{self.name} pages", RangeReader(self), ranges)
 
-    def _converted(self, item: WorkItem, context: ItemContext) -> dict[str, Any]:
-        """What a reader makes of it, and of its pages that were read ahead."""
-        path, name, mime = Path(item.meta["path"]), item.meta["name"], item.meta["mime"]
-        known = PageStore(item).known() if item.output_paths else ReadPages()
-        with self.reader(context) as reader:
-            parsed = reader.read(path, name, mime, known)
-        return {name: getattr(parsed, name) for name in _COLUMNS}
-
-
-def upstream_of(content_hash: str, mime: str) -> str:
-    """What of a documents row decides a doctags row."""
-    return sha256_text(canonical_json([content_hash, mime]))
-
 
 def unread_by(mime: str) -> tuple[str, ...]:
     """Formats that a document is not of and that have settings of their own: these are nothing to it."""
@@ -200,7 +180,7 @@ def _open_reader(parsing: ParsingOptions, threads: int, engine: PageEngine) -> "
     return DocumentReader(parsing, threads, engine)
 
 
-_READERS = Lending(_open_reader)
+_READERS = ObjectPool(_open_reader)
 
 
 # Which documents are worth reading by ranges of pages, and the two workers that do it.
@@ -221,23 +201,20 @@ def long_suspects(items: Sequence[WorkItem], workers: int) -> list[WorkItem]:
 
 def range_items(counted: Mapping[str, int], items: Sequence[WorkItem], workers: int) -> list[WorkItem]:
     """What to read ahead: the ranges of those documents that have enough pages for several."""
-    return [
-        _range_item(item, pages, counted[item.item_id] / len(ranges))
-        for item in items
-        for ranges in [ranges_of(counted.get(item.item_id, 0), workers)]
-        if len(ranges) > 1
-        for pages in ranges
-    ]
-
-
-def _range_item(item: WorkItem, pages: PageRange, cost: float) -> WorkItem:
-    return replace(
-        item,
-        item_id=f"{item.item_id} pages {pages.first}-{pages.last}",
-        output_paths=(str(PageStore(item).path(pages)),),
-        meta={**item.meta, _RANGE: pages},
-        cost_hint=cost,
-    )
+    found = []
+    for item in items:
+        ranges = ranges_of(counted.get(item.item_id, 0), workers)
+        for pages in ranges if len(ranges) > 1 else ():
+            found.append(
+                replace(
+                    item,
+                    item_id=f"{item.item_id} pages {pages.first}-{pages.last}",
+                    output_paths=(str(PageStore(item).path(pages)),),
+                    meta={**item.meta, _RANGE: pages},
+                    cost_hint=counted[item.item_id] / len(ranges),
+                )
+            )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,5 +243,6 @@ class RangeReader:
                 pages = reader.read_pages(
                     Path(item.meta["path"]), item.meta["name"], item.meta["mime"], item.meta[_RANGE]
                 )
-            store_range(path, pages)
+            with replacing(path, waits=False) as scratch:  # at once and whole
+                scratch.write_bytes(pages.packed())
         return Result(outputs=(str(path),))

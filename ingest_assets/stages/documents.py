@@ -1,9 +1,9 @@
 """Files and acquired artifacts become rows: where they are, what they are, and the hash of their bytes."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from ingest_assets.core.schemas import DOCUMENTS, TableSpec
 from ingest_assets.parsing.media import media_type
 from ingest_assets.stages.base import Candidate, Stage
 
-HEAD_BYTES = 8192
+_HEAD_BYTES = 8192  # from which the media type is told
 _GIVEN = ("doc_id", "batch", "seq", "source", "content_hash", "size_bytes")
 _OF_THE_QUEUE = ("resolver", "host", "etag", "last_modified", "meta")
 
@@ -34,7 +34,8 @@ class KnownFile:
     def candidate(self) -> Candidate:
         """What the stage could work on."""
         facts = [self.content_hash, self.path, self.batch, self.seq]
-        return Candidate(self.doc_id, _mark(facts), _meta(self), (self.path,), self.size_bytes)
+        upstream = sha256_text(canonical_json(facts))
+        return Candidate(self.doc_id, upstream, asdict(self), (self.path,), self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,9 @@ class AcquiredFile(KnownFile):
 
     def candidate(self) -> Candidate:
         """What the stage could work on; all it will write is known already."""
-        meta = _meta(self)
-        return Candidate(self.doc_id, _mark(meta), meta, (self.path,), self.size_bytes)
+        meta = asdict(self)
+        upstream = sha256_text(canonical_json(meta))
+        return Candidate(self.doc_id, upstream, meta, (self.path,), self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class LostArtifact:
 
     def candidate(self) -> Candidate:
         """What the stage will report as failed."""
-        meta = _meta(self)
-        return Candidate(self.doc_id, _mark(meta), meta)
+        meta = asdict(self)
+        return Candidate(self.doc_id, sha256_text(canonical_json(meta)), meta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +91,12 @@ class DocumentsStage(Stage):
             why = {"given_up": True, "category": meta["category"], "code": meta["code"]}
             raise NotAcquired(meta["message"], detail=why)
         path = Path(meta["path"])
-        read = _read_stored if "uri" in meta else read_verified
+        read = _read_stored if "uri" in meta else read_verified  # only what the queue acquired has a URI
         head = read(path, meta["content_hash"])
         row = {name: meta[name] for name in _GIVEN} | {name: meta.get(name) for name in _OF_THE_QUEUE}
         row |= {"uri": meta.get("uri", path.as_uri()), "path": str(path)}
         row |= {"mime": meta.get("mime") or media_type(path.name, head)}
         return pa.Table.from_pylist([row], schema=self.spec.schema)
-
-
-def _meta(known: KnownFile | AcquiredFile | LostArtifact) -> dict[str, Any]:
-    return {name: getattr(known, name) for name in type(known).__dataclass_fields__}
-
-
-def _mark(facts: Any) -> str:
-    return sha256_text(canonical_json(facts))
 
 
 def _read_stored(path: Path, content_hash: str) -> bytes:
@@ -121,7 +115,7 @@ def _read_stored(path: Path, content_hash: str) -> bytes:
 def read_verified(path: Path, content_hash: str) -> bytes:
     """The first bytes of a file whose content has the hash expected; otherwise an error that says why."""
     try:
-        found, head = hash_file(path, HEAD_BYTES)
+        content_hash_now, head = hash_file(path, _HEAD_BYTES)
     except FileNotFoundError:
         raise DocumentMissing(
             f"{path.name} vanished after the folder was scanned; the next scan settles it."
@@ -130,7 +124,7 @@ def read_verified(path: Path, content_hash: str) -> bytes:
         raise DocumentUnreadable(
             f"{path.name} cannot be read ({error.strerror}); check its permissions."
         ) from None
-    if found != content_hash:
+    if content_hash_now != content_hash:
         raise DocumentChanged(
             f"{path.name} changed after the folder was scanned; the next scan takes the new bytes."
         )

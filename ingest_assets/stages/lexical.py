@@ -65,10 +65,13 @@ class LexicalStage(Stage):
     def candidates(self, chunks: Table, admission: Table) -> Iterator[Candidate]:
         """With `language = "auto"` a document's language is part of why its rows are current."""
         if not (uses_language(self.options) and self.options.language == "auto"):
-            return chunked_documents(chunks)
-        rows = admission.read(lambda rows: rows.select("doc_id", _LANGUAGE))
-        languages = dict(zip(rows["doc_id"], rows[_LANGUAGE], strict=True))
-        return (_in_language(each, languages.get(each.item_id, "")) for each in chunked_documents(chunks))
+            yield from chunked_documents(chunks)
+            return
+        languages = dict(admission.read(lambda rows: rows.select("doc_id", _LANGUAGE)).iter_rows())
+        for candidate in chunked_documents(chunks):
+            language = languages.get(candidate.item_id, "")
+            meta = {**candidate.meta, _LANGUAGE: language}
+            yield replace(candidate, upstream=f"{candidate.upstream} {language}", meta=meta)
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """One document's term counts, chunk by chunk."""
@@ -80,20 +83,13 @@ class LexicalStage(Stage):
         return pa.table(columns, schema=self.spec.schema)
 
 
-def _in_language(candidate: Candidate, language: str) -> Candidate:
-    meta = {**candidate.meta, _LANGUAGE: language}
-    return replace(candidate, upstream=f"{candidate.upstream} {language}", meta=meta)
-
-
 def count_terms(texts: Iterable[str], analysis: Analysis) -> dict[str, list[Any]]:
     """Columns with one entry per text: distinct terms in code-point order, their counts, all occurrences."""
-    counted = [Counter(analysis.terms(text)) for text in texts]
-    terms = [sorted(counts) for counts in counted]
-    return {
-        "terms": terms,
-        "counts": [
-            [min(counts[term], _MAX_COUNT) for term in each]
-            for counts, each in zip(counted, terms, strict=True)
-        ],
-        "length": [counts.total() for counts in counted],
-    }
+    columns: dict[str, list[Any]] = {"terms": [], "counts": [], "length": []}
+    for text in texts:
+        counts = Counter(analysis.terms(text))
+        terms = sorted(counts)
+        columns["terms"].append(terms)
+        columns["counts"].append([min(counts[term], _MAX_COUNT) for term in terms])
+        columns["length"].append(counts.total())
+    return columns

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ingest_assets.core.errors import IngestError
 from ingest_assets.core.identity import canonical_json, sha256_text
@@ -70,7 +71,8 @@ def refresh_stats(layout: Layout, lexical: Table) -> Committed:
             seen = Table(lexical.asset, lexical.paths)
             mark = tables_mark(seen)
             if are_current(layout, seen):
-                return Committed(path, _rows(path), path.stat().st_size, changed=False)
+                rows = pq.read_metadata(path).num_rows
+                return Committed(path, rows, path.stat().st_size, changed=False)
             terms, numbers = _counted(seen)
             if tables_mark(Table(lexical.asset, lexical.paths)) == mark:
                 footer = Footer(VERSION, mark, {}, extra=numbers)
@@ -86,7 +88,8 @@ def refresh_stats(layout: Layout, lexical: Table) -> Committed:
 def _counted(lexical: Table) -> tuple[pa.Table, Mapping[str, str]]:
     """Term by term, streamed: memory grows with the vocabulary, not with the corpus."""
     if not lexical.footers:
-        return LEXICAL_STATS.schema.empty_table(), _numbers(0, 0, 0)
+        nothing = {"chunks": "0", "documents": "0", "average_length": repr(0.0)}
+        return LEXICAL_STATS.schema.empty_table(), nothing
     rows = Table(lexical.asset, tuple(lexical.footers)).scan()
     per_term = (
         rows.select("terms", "counts")
@@ -100,12 +103,8 @@ def _counted(lexical: Table) -> tuple[pa.Table, Mapping[str, str]]:
     with naming_damaged(lexical):
         terms = per_term.collect(engine="streaming").to_arrow().cast(LEXICAL_STATS.schema)
         chunks, length = rows.select(pl.len(), pl.col("length").cast(pl.Int64).sum()).collect().row(0)
-    return terms, _numbers(chunks, len(lexical.records), length)
-
-
-def _numbers(chunks: int, documents: int, length: int) -> dict[str, str]:
-    average = length / chunks if chunks else 0.0
-    return {"chunks": str(chunks), "documents": str(documents), "average_length": repr(average)}
+    average, documents = length / chunks if chunks else 0.0, len(lexical.records)
+    return terms, {"chunks": str(chunks), "documents": str(documents), "average_length": repr(average)}
 
 
 def stats_numbers(layout: Layout) -> dict[str, float]:
@@ -113,7 +112,3 @@ def stats_numbers(layout: Layout) -> dict[str, float]:
     footer = read_footer(stats_path(layout))
     names = ("chunks", "documents", "average_length")
     return {} if footer is None else {name: float(footer.extra[name]) for name in names}
-
-
-def _rows(path: Path) -> int:
-    return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())

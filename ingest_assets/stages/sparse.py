@@ -12,7 +12,7 @@ from ingest_assets.core.errors import ContractBroken, ItemError
 from ingest_assets.core.identity import installed_versions
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.schemas import SPARSE, TableSpec
-from ingest_assets.embedders.sparse import SparseVector, sparse_model
+from ingest_assets.embedders.sparse import SparseVector, open_sparse, sparse_model
 from ingest_assets.settings.embeddings import SparseOptions
 from ingest_assets.stages.base import PRELOAD, Candidate, Finding, Stage, TableCheck
 from ingest_assets.stages.inputs import IDENTITY, chunked_documents, of_chunk, read_chunks
@@ -69,8 +69,6 @@ class SparseStage(Stage):
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Embed one document's chunks."""
-        from ingest_assets.embedders.sparse import open_sparse
-
         chunks = read_chunks(item)
         chunk_ids = chunks["chunk_id"].to_pylist()
         try:

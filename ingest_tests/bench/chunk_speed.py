@@ -21,9 +21,9 @@ from ingest_assets.embedders.model_files import load_tokenizer
 from ingest_assets.runner import RunSpec, run_stage
 from ingest_assets.settings.chunks import settled
 from ingest_assets.settings.execution import StageOptions
-from ingest_assets.stages.base import StageWorker, uncollected
+from ingest_assets.stages.base import StageWorker
 from ingest_assets.stages.chunks.fast_document import document_from
-from ingest_assets.stages.chunks.stage import ChunksStage
+from ingest_assets.stages.chunks.stage import ChunksStage, uncollected
 from ingest_assets.storage.parquet import Footer, write_parquet
 from ingest_assets.storage.table import Parts
 from ingest_tests.bench.comparing import compared

@@ -12,7 +12,7 @@ from docling_core.types.doc import DocItemLabel, DoclingDocument
 from ingest_assets.core.errors import ContractBroken
 from ingest_assets.core.schemas import DOCUMENTS
 from ingest_assets.settings.admission import CHECKS, AdmissionOptions, NearDuplicateOptions
-from ingest_assets.stages.admission.stage import BASIS, AdmissionStage, claim_columns, verdict
+from ingest_assets.stages.admission.stage import BASIS, AdmissionStage, verdict
 from ingest_assets.stages.base import Candidate
 from ingest_assets.storage.table import Table
 from ingest_tests.rows import blank_rows
@@ -158,12 +158,12 @@ def test_what_a_document_claims_is_its_text_if_it_is_worth_one(
     stage, known = AdmissionStage(), documents("docs:a")
     tables = doctags_table({"docs:a": bridge()}), doctags_table({"docs:a": scrap}, "scraps")
 
-    good, bad = (
-        stage.rows(item_of(stage, candidate(stage, table, known), tmp_path), CONTEXT) for table in tables
-    )
+    items = [item_of(stage, candidate(stage, table, known), tmp_path) for table in tables]
+    rows = [stage.rows(item, CONTEXT) for item in items]
+    good, bad = (stage.claim(item, row) for item, row in zip(items, rows, strict=True))
 
-    assert claim_columns(good) == {"text_hash": good["text_hash"][0].as_py(), "is_eligible": True}
-    assert claim_columns(bad) == {"text_hash": None, "is_eligible": False}
+    assert (good.text_hash, good.is_eligible) == (rows[0]["text_hash"][0].as_py(), True)
+    assert (bad.text_hash, bad.is_eligible) == (None, False)
 
 
 def test_signatures_are_made_only_where_nearness_counts(

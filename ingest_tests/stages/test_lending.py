@@ -11,9 +11,9 @@ from ingest_assets.core.errors import ItemError
 from ingest_assets.core.identity import hash_file
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.samples import samples_folder
-from ingest_assets.stages.base import Lending
 from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage
+from ingest_assets.stages.object_pool import ObjectPool
 from ingest_assets.storage.table import Table
 from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
 
@@ -28,7 +28,7 @@ class Tool:
 
 def test_a_tool_is_opened_once_and_used_again() -> None:
     """For equal arguments; others get their own."""
-    lending = Lending(Tool)
+    lending = ObjectPool(Tool)
 
     with lending.lend("a") as first:
         pass
@@ -42,7 +42,7 @@ def test_a_tool_is_opened_once_and_used_again() -> None:
 def test_nobody_shares_a_tool_and_no_more_are_opened_than_are_needed() -> None:
     """Eight threads, each many times."""
     opened: list[Tool] = []
-    lending = Lending(lambda name: opened.append(Tool(name)) or opened[-1])
+    lending = ObjectPool(lambda name: opened.append(Tool(name)) or opened[-1])
 
     def use(_: int) -> bool:
         with lending.lend("a") as tool:
@@ -59,7 +59,7 @@ def test_nobody_shares_a_tool_and_no_more_are_opened_than_are_needed() -> None:
 
 def test_a_failed_item_gives_its_tool_back() -> None:
     """A bad document must not cost a converter."""
-    lending = Lending(Tool)
+    lending = ObjectPool(Tool)
     with pytest.raises(ItemError), lending.lend("a") as first:
         raise ItemError("bad document")
 
@@ -69,7 +69,7 @@ def test_a_failed_item_gives_its_tool_back() -> None:
 
 def test_a_stuck_item_keeps_its_tool_and_the_next_gets_another() -> None:
     """A thread cannot be stopped, so what it uses is lost with it."""
-    lending = Lending(Tool)
+    lending = ObjectPool(Tool)
 
     with lending.lend("a") as stuck, lending.lend("a") as next_one:
         assert stuck is not next_one

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ingest_assets.core.errors import ContractBroken
-from ingest_assets.stages.inputs import require_vectors
+from ingest_assets.stages.dense import require_vectors
 
 
 @pytest.mark.parametrize(

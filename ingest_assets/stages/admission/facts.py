@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from ingest_assets.stages.admission.language import Detected, detect_language
+from ingest_assets.stages.admission.phrases import DATE_LABELS
 from ingest_assets.stages.admission.reading import (
     HEADINGS,
     TABLE_ROW,
@@ -32,6 +33,8 @@ CharacterKind = Literal["letter", "digit", "symbol", "corrupt", "other"]
 RUNNING_WORDS = 8
 # A block is a link when links hold nearly all of it; a bullet or a full stop may stand beside them.
 _LINK_SHARE = 0.8
+# By the first letter of a character's Unicode category; marks are the vowels of many scripts.
+_KINDS: dict[str, CharacterKind] = {"L": "letter", "M": "letter", "N": "digit", "P": "symbol", "S": "symbol"}
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _LONG_LINE = 120
 _SUBSTANCE = frozenset({TABLE_ROW, "code", "formula", "field_value", "caption", "footnote"})
@@ -147,14 +150,7 @@ def kind_of(character: str) -> CharacterKind:
     category = unicodedata.category(character)
     if character == "\ufffd" or category in ("Cc", "Cs", "Co") or ord(character) & 0xFFFE == 0xFFFE:
         return "corrupt"
-    by_first: dict[str, CharacterKind] = {
-        "L": "letter",
-        "M": "letter",
-        "N": "digit",
-        "P": "symbol",
-        "S": "symbol",
-    }
-    return by_first.get(category[0], "other")
+    return _KINDS.get(category[0], "other")
 
 
 def entropy_of(counts: Counter[str]) -> float:
@@ -190,14 +186,9 @@ def _units(block: Block) -> Iterator[Unit]:
 
 # What a document says about itself, and its address about it.
 
-
 _HEAD_BLOCKS = 10
 _DAY = r"((?:19|20)\d\d)-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)"
-_STATED = re.compile(
-    r"(?:^|\s)(?:date|published|published on|publication date|date published|posted on|datum"
-    rf"|veröffentlicht am|date de publication|fecha|data|дата|日期|发布日期|日付)\s*[:：\t]\s*{_DAY}",
-    re.IGNORECASE,
-)
+_STATED = re.compile(rf"(?:^|\s)(?:{'|'.join(DATE_LABELS)})\s*[:：\t]\s*{_DAY}", re.IGNORECASE)
 _IN_ADDRESS = re.compile(rf"(?<!\d)(?:{_DAY}|((?:19|20)\d\d)/(0?[1-9]|1[0-2])/(0?[1-9]|[12]\d|3[01])(?!\d))")
 
 
@@ -230,7 +221,7 @@ def details_of(reading: Reading, language: str) -> Details:
         mime=reading.mime,
         source=reading.source,
         language=language,
-        published=_day(_STATED.search(head)) or _day(_IN_ADDRESS.search(reading.address)),
+        published=_day(_STATED, head) or _day(_IN_ADDRESS, reading.address),
         modified=modified_day(reading.last_modified),
     )
 
@@ -246,7 +237,8 @@ def modified_day(stated: str | None) -> str | None:
     return None
 
 
-def _day(match: re.Match[str] | None) -> str | None:
+def _day(pattern: re.Pattern[str], text: str) -> str | None:
+    match = pattern.search(text)
     if match is None:
         return None
     year, month, day = (int(number) for number in match.groups() if number)

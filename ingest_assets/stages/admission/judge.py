@@ -12,21 +12,14 @@ from ingest_assets.settings.admission import (
     NearDuplicateOptions,
     QualityOptions,
     SizeClass,
-    Tier,
     TierReason,
 )
 from ingest_assets.stages.admission.facts import Details, Facts, details_of
+from ingest_assets.stages.admission.garbled import glyph_share, mojibake_share
 from ingest_assets.stages.admission.reading import Reading, normal_text, text_hash, words_of
-from ingest_assets.stages.admission.rules import (
-    Finding,
-    fast_filter,
-    glyph_share,
-    mojibake_share,
-    structural_filter,
-)
+from ingest_assets.stages.admission.rules import Finding, fast_filter, structural_filter
 
 # How good a text is: a score with its parts. Nothing is rejected by it; it decides the tier.
-
 
 # Ordinary prose has this share of letters, and of text that runs; more is not better.
 _LETTERS = 0.7
@@ -71,9 +64,6 @@ def quality_of(facts: Facts) -> Quality:
     return Quality(round(sum(_WEIGHTS[name] * part for name, part in parts.items()), 3), **parts)
 
 
-_LARGE: tuple[SizeClass, ...] = ("large", "huge")
-
-
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What is known about a document by itself. Both filters were asked, whatever the first one found."""
@@ -88,7 +78,6 @@ class Judgement:
     entropy: float
     quality: Quality
     size_class: SizeClass
-    tier: Tier
     tier_reasons: tuple[TierReason, ...]
     details: Details
 
@@ -97,7 +86,6 @@ def judge(reading: Reading, options: AdmissionOptions) -> Judgement:
     """Pure and repeatable: the same reading and options give the same judgement everywhere."""
     facts = Facts(reading)
     quality, size = quality_of(facts), size_class(reading.chars)
-    reasons = tier_reasons(facts, quality, size, options.quality)
     return Judgement(
         fast_filter=fast_filter(facts, options),
         structural_filter=structural_filter(facts, options.structure),
@@ -109,8 +97,7 @@ def judge(reading: Reading, options: AdmissionOptions) -> Judgement:
         entropy=facts.entropy,
         quality=quality,
         size_class=size,
-        tier="TIER1" if reasons else "TIER0",
-        tier_reasons=reasons,
+        tier_reasons=tier_reasons(facts, quality, size, options.quality),
         details=details_of(reading, facts.detected.language),
     )
 
@@ -124,27 +111,25 @@ def tier_reasons(
     facts: Facts, quality: Quality, size: SizeClass, options: QualityOptions
 ) -> tuple[TierReason, ...]:
     """Why a document is not clean and cheap."""
+    reading = facts.reading
+    # Nothing says what it is about, or it says hardly anything, by itself or for its number of pages.
+    is_isolated = (
+        not (reading.title or reading.headings)
+        or facts.meaningful < options.isolated_chars
+        or facts.meaningful < options.isolated_chars_per_page * reading.pages
+    )
     holds: dict[TierReason, bool] = {
-        "large": size in _LARGE,
-        "isolated": is_isolated(facts, options),
+        "large": size in ("large", "huge"),
+        "isolated": is_isolated,
         "low_quality": quality.score < options.min_score,
     }
     return tuple(reason for reason, holds_here in holds.items() if holds_here)
-
-
-def is_isolated(facts: Facts, options: QualityOptions) -> bool:
-    """Nothing says what it is about, or it says hardly anything, by itself or for its number of pages."""
-    reading = facts.reading
-    is_nameless = not reading.title and not reading.headings
-    is_little = facts.meaningful < options.isolated_chars
-    return is_nameless or is_little or facts.meaningful < options.isolated_chars_per_page * reading.pages
 
 
 # Near duplicates: a short signature of a text, keys to find candidates by, and how alike two signatures are.
 #
 # Signatures are made with datasketch; its scheme, its seed and its hash are stated here, so that signatures
 # from other processes, machines and versions stay comparable.
-
 
 _SEED = 1
 _SCHEME = "affine32"

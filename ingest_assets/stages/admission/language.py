@@ -30,10 +30,29 @@ class Detected:
 
 
 def detect_language(blocks: tuple[Block, ...]) -> Detected:
-    """The language of a document's running text; of all its text where nothing runs. Safe in threads."""
+    """The language of a document's running text; of all its text where nothing runs. Safe in threads.
+
+    Each part has a vote, as strong as it is sure; a page of another language does not win over four.
+    """
     prose = (block.text for block in blocks if block.label not in _NOT_PROSE)
     running = " ".join(text for text in prose if word_count(text) >= _RUNNING_WORDS)
-    return _detected(running if _is_enough(running) else " ".join(block.text for block in blocks))
+    text = running if _is_enough(running) else " ".join(block.text for block in blocks)
+    votes: Counter[str] = Counter()
+    parts = 0
+    for sample in samples(text, _PARTS, _PART_CHARS):
+        storable = _DIGITS.sub(" ", sample.encode("utf-8", "replace").decode())
+        # Addresses and digits say nothing about the language, and the model wants one line.
+        words = " ".join(word for word in storable.split() if not _ADDRESS.search(word))
+        if _is_enough(words):
+            with _opening:
+                detector = _detector()
+            best = detector.detect(words, model="lite")[0]
+            votes[best["lang"]] += best["score"]
+            parts += 1
+    if not votes:
+        return Detected()
+    language = min(votes, key=lambda code: (-votes[code], code))
+    return Detected(language, round(votes[language] / parts, 3))
 
 
 def is_language(detected: str, allowed: tuple[str, ...]) -> bool:
@@ -43,27 +62,6 @@ def is_language(detected: str, allowed: tuple[str, ...]) -> bool:
 
 def _is_enough(text: str) -> bool:
     return word_count(text) >= _FEWEST_WORDS and any(map(str.isalpha, text))
-
-
-def _detected(text: str) -> Detected:
-    """Each part has a vote, as strong as it is sure; a page of another language does not win over four."""
-    votes: Counter[str] = Counter()
-    parts = [part for part in map(_words, samples(text, _PARTS, _PART_CHARS)) if _is_enough(part)]
-    for part in parts:
-        with _opening:
-            detector = _detector()
-        best = detector.detect(part, model="lite")[0]
-        votes[best["lang"]] += best["score"]
-    if not votes:
-        return Detected()
-    language = min(votes, key=lambda code: (-votes[code], code))
-    return Detected(language, round(votes[language] / len(parts), 3))
-
-
-def _words(part: str) -> str:
-    """In one line of words: addresses and digits say nothing about the language."""
-    storable = part.encode("utf-8", "replace").decode()
-    return " ".join(word for word in _DIGITS.sub(" ", storable).split() if not _ADDRESS.search(word))
 
 
 @functools.cache

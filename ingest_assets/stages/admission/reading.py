@@ -13,9 +13,6 @@ import regex
 from ingest_assets.core.identity import sha256_text
 
 HEADINGS = frozenset({"title", "section_header", "field_heading"})
-FORM_LABELS = frozenset(
-    {"field_key", "field_value", "field_hint", "checkbox_selected", "checkbox_unselected"}
-)
 TABLE_ROW = "table"
 
 
@@ -33,13 +30,11 @@ class Reading:
     """One document as it is judged."""
 
     blocks: tuple[Block, ...]
-    tables: int = 0
     title: str | None = None
     pages: int = 0
     mime: str = ""
     address: str = ""  # its URL, or its id where it has none
     source: str = ""
-    size_bytes: int = 0
     last_modified: str | None = None
 
     @cached_property
@@ -65,24 +60,16 @@ class Reading:
     def is_web_page(self) -> bool:
         return self.mime in ("text/html", "application/xhtml+xml")
 
-    @cached_property
-    def forms(self) -> int:
-        """Keys, values and boxes of forms."""
-        return sum(block.label in FORM_LABELS for block in self.blocks)
-
 
 def read_rows(doctags: Mapping[str, Any], facts: Mapping[str, Any]) -> Reading:
     """A document from its row of doctags and what else is known of it."""
-    content = json.loads(doctags["document"])
     return Reading(
-        blocks=tuple(blocks_of(content)),
-        tables=len(content.get("tables", ())),
+        blocks=tuple(blocks_of(json.loads(doctags["document"]))),
         title=doctags["title"],
         pages=doctags["pages"],
         mime=facts["mime"],
         address=facts["address"],
         source=facts["source"],
-        size_bytes=facts["size_bytes"],
         last_modified=facts["last_modified"],
     )
 
@@ -156,7 +143,6 @@ def _resolved(document: Mapping[str, Any], reference: str) -> dict[str, Any]:
 
 
 # Texts made equal where they say the same, and counted by what they say.
-
 
 # Control characters that are whitespace too, such as tab, part words and count as such.
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")

@@ -1,20 +1,31 @@
 """The two checks that look at the text of one document: the fast filter (size, language) and the structural
 filter, whose rules are listed in `RULES` in the order in which they are asked."""
 
-import functools
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
-from ingest_assets.settings.admission import AdmissionOptions, LanguageOptions, Reason, StructureOptions
-from ingest_assets.stages.admission.facts import RUNNING_WORDS, Facts, Unit, entropy_of, has_substance
-from ingest_assets.stages.admission.language import Detected, is_language
+from ingest_assets.settings.admission import AdmissionOptions, Reason, StructureOptions
+from ingest_assets.stages.admission.facts import Facts, Unit, entropy_of, has_substance
+from ingest_assets.stages.admission.garbled import (
+    CORRUPT,
+    FEWEST_LETTERS,
+    GLYPHS,
+    MOJIBAKE,
+    glyph_share,
+    mojibake_share,
+    torn_share,
+    unbroken_share,
+    unsayable_share,
+)
+from ingest_assets.stages.admission.language import is_language
 from ingest_assets.stages.admission.phrases import (
     BUTTONS,
     ERROR_SIGNALS,
+    ERROR_WORDS,
+    FIELD_NAMES,
+    FILLER_SIGNS,
     FILLER_WORDS,
     GATE_SIGNALS,
     LOGIN_LABELS,
@@ -54,45 +65,9 @@ def mostly(reason: Reason, chars: int, rest: int, *, least: float, most_rest: in
 
 # Rules about characters and words: whether there is text, and whether it is text at all.
 
-
-# What the bytes 0x80 to 0xBF of UTF-8 become in Windows-1252 and Latin-1, and in Windows-1251.
-_TAIL = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
-_TAIL_1251 = "ЂЃ‚ѓ„…†‡€‰Љ‹ЊЌЋЏђ‘’“”•–—™љ›њќћџ\xa0ЎўЈ¤Ґ¦§Ё©Є«¬\xad®Ї°±Ііґµ¶·ё№є»јЅѕї"
-_MOJIBAKE = re.compile(
-    # UTF-8 read as Windows-1252 or Latin-1
-    rf"[\xc2-\xdf][{_TAIL}]|[\xe0-\xef][{_TAIL}]{{2}}|[\xf0-\xf4][{_TAIL}]{{3}}"
-    # UTF-8 read as Windows-1251: every second letter is Р or С
-    rf"|(?:[РС][{_TAIL_1251}]){{2,}}"
-    # another eight-bit encoding read as Latin-1: no language writes four accented letters in a row
-    r"|[\xc0-\xff]{4,}"
-    # the replacement character, encoded again and read as GBK
-    r"|锟斤拷|斤拷锟"
-)
-_CORRUPT = re.compile("[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff]")
-_MOJIBAKE_LEADS = frozenset([chr(code) for code in range(0xC0, 0x100)] + ["Р", "С", "锟", "斤"])
-
-# Texts with fewer of the characters that a sequence begins with are not searched for it: most texts.
-_TOO_FEW = 0.01
-
-_GLYPHS = re.compile(
-    r"\(cid:\d+\)|glyph<[^<>\s]{1,60}>|glyph\[\d+\]|/g(?:id)?\d+\b|/uni[0-9A-F]{4}\b|/[CG][0-9A-F]{2}\b"
-    r"|/(?:hyphen|space|period|comma)(?:minus)?\b",
-    re.IGNORECASE,
-)
-
-# Whole words: pieces of markup, of addresses and of encoded bytes are none.
-_LATIN = r"[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u024f\u1e00-\u1eff]"
-_LATIN_WORDS = re.compile(rf"(?<![^\s\"'“‘«(\[-]){_LATIN}{{2,}}(?![^\s.,;:!?\"'”’»)\]-])")
-_VOWELS = frozenset("aeiouyAEIOUY")
-_FEWEST_LETTERS = 200  # fewer say nothing about how letters are spread
-_LATIN_TEXT = 0.5
 _FEW_DIGITS, _FEW_SYMBOLS = 0.15, 0.15
 _KNOWN_LANGUAGE = 0.5
 _SAMPLES, _SAMPLE_CHARS = 5, 4000
-_RUN_TOGETHER = re.compile(r"(?<![^\s.,;:!?])[a-zA-Z\xc0-\u024f\u0370-\u052f]{45,}")
-_SHORT_WORD = 30
-_LONG = re.compile(r"[A-Za-z0-9+/=]{60,}")
-
 _SYMBOL_ROW = re.compile(r"([^\w\s])\1{2,}")
 
 
@@ -104,114 +79,53 @@ def empty(facts: Facts, limits: StructureOptions) -> Finding | None:
 def corrupt_text(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Characters that were lost before anybody here could read them."""
     finding = above("corrupt_text", facts.share("corrupt"), limits.max_corrupt_share)
-    return finding if finding and _clean_share(facts, _CORRUPT) < limits.min_clean_share else None
+    return _unless_partly_clean(finding, CORRUPT, facts, limits)
 
 
 def garbled_encoding(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Mojibake: `Ð¿Ñ€Ð¸Ð²ÐµÑ‚`. Single wrong accents in a readable text are not enough."""
     finding = above("garbled_encoding", mojibake_share(facts), limits.max_mojibake_share)
-    return finding if finding and _clean_share(facts, _MOJIBAKE) < limits.min_clean_share else None
-
-
-def mojibake_share(facts: Facts) -> float:
-    """Share of characters that stand in a sequence only a wrong decoding makes."""
-    leads = sum(facts.counts[character] for character in _MOJIBAKE_LEADS)
-    if leads <= _TOO_FEW * facts.visible:
-        return 0.0
-    return sum(len(match[0]) for match in _MOJIBAKE.finditer(facts.reading.text)) / facts.visible
+    return _unless_partly_clean(finding, MOJIBAKE, facts, limits)
 
 
 def garbled_glyphs(facts: Facts, limits: StructureOptions) -> Finding | None:
     """A font without a table of characters: `/g23/g7`, `(cid:12)(cid:88)`."""
     finding = above("garbled_glyphs", glyph_share(facts), limits.max_glyph_share)
-    return finding if finding and _clean_share(facts, _GLYPHS) < limits.min_clean_share else None
+    return _unless_partly_clean(finding, GLYPHS, facts, limits)
 
 
-def glyph_share(facts: Facts) -> float:
-    """Glyph numbers among all characters, each counted as the one character it stands for."""
-    leads = sum(facts.counts[character] for character in "/(<[")
-    if leads <= _TOO_FEW * facts.visible:
-        return 0.0
-    glyphs = [len(match[0]) for match in _GLYPHS.finditer(facts.reading.text)]
-    readable = facts.visible - sum(glyphs)
-    return len(glyphs) / (len(glyphs) + readable) if glyphs else 0.0
-
-
-def _clean_share(facts: Facts, bad: re.Pattern[str]) -> float:
-    """Share of the text in blocks with substance and nothing bad: say one half of a bilingual page."""
+def _unless_partly_clean(
+    finding: Finding | None, bad: re.Pattern[str], facts: Facts, limits: StructureOptions
+) -> Finding | None:
+    """The finding, unless enough of the text stands in blocks with substance and nothing bad: say one half of
+    a bilingual page."""
+    if finding is None:
+        return None
     clean = [b.text for b in facts.reading.blocks if has_substance(b) and not bad.search(b.text)]
-    return sum(map(meaningful_chars, clean)) / facts.visible
+    clean_share = sum(map(meaningful_chars, clean)) / facts.visible
+    return finding if clean_share < limits.min_clean_share else None
 
 
 def garbled_words(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Words nobody could say, letters torn apart, lines run together, encoded bytes."""
-    return (
-        _unsayable(facts, limits)
-        or above("garbled_words", _torn_share(facts), limits.max_broken_word_share)
-        or _unbroken(facts, limits)
-    )
-
-
-def _unsayable(facts: Facts, limits: StructureOptions) -> Finding | None:
-    """Letters that stand for others: no language, and neither part numbers nor code."""
-    if facts.detected.score >= _KNOWN_LANGUAGE:
-        return None
-    if facts.share("digit") > _FEW_DIGITS or facts.share("symbol") > _FEW_SYMBOLS:
-        return None
-    return above(
-        "garbled_words",
-        unsayable_share(sampled(facts.loose_text, _SAMPLES, _SAMPLE_CHARS)),
-        limits.max_unsayable_share,
-    )
-
-
-def unsayable_share(text: str) -> float:
-    """Share of neighbouring letters of Latin words that are both vowels or both consonants.
-
-    About a third in every language, below a half in code; above it once letters stand for other letters.
-    """
-    words = _LATIN_WORDS.findall(text)
-    letters = sum(map(len, words))
-    if letters < max(_FEWEST_LETTERS, _LATIN_TEXT * sum(map(str.isalpha, text))):
-        return 0.0
-    same = sum(_is_vowel(one) == _is_vowel(two) for word in words for one, two in pairwise(word))
-    return same / (letters - len(words))
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_vowel(letter: str) -> bool:
-    return unicodedata.normalize("NFD", letter)[0] in _VOWELS
-
-
-def _torn_share(facts: Facts) -> float:
-    """Share of Latin letters that stand alone: `T h e  b r i d g e`."""
     sample = sampled(facts.loose_text, _SAMPLES, _SAMPLE_CHARS)
-    alone = sum(len(word) == 1 and word.isascii() and word.isalpha() for word in sample.split())
-    return alone / max(meaningful_chars(sample), _FEWEST_LETTERS)
-
-
-def _unbroken(facts: Facts, limits: StructureOptions) -> Finding | None:
-    """No whole sentence beside words longer than any language has: lost spaces, or encoded bytes."""
-    text = facts.loose_text
-    # Long names in code have a capital for every word.
-    runs = [run for run in _RUN_TOGETHER.findall(text) if sum(map(str.isupper, run)) <= 0.08 * len(run)]
-    runs += [run for run in _LONG.findall(text) if _is_encoded(run)]
-    unbroken = sum(map(len, runs))
-    short_words = sum(len(word) < _SHORT_WORD and meaningful_chars(word) > 1 for word in text.split())
-    if unbroken < _FEWEST_LETTERS or short_words >= RUNNING_WORDS:
-        return None
-    return above("garbled_words", unbroken / facts.visible, limits.max_broken_word_share)
-
-
-def _is_encoded(run: str) -> bool:
-    """Base64 and the like mix capitals and digits as no path does."""
-    capitals, digits = sum(map(str.isupper, run)), sum(map(str.isdigit, run))
-    return 0.25 * len(run) < capitals < 0.75 * len(run) and digits > 0.05 * len(run)
+    # Letters may stand for others where there is no language, and neither part numbers nor code.
+    may_be_unsayable = (
+        facts.detected.score < _KNOWN_LANGUAGE
+        and facts.share("digit") <= _FEW_DIGITS
+        and facts.share("symbol") <= _FEW_SYMBOLS
+    )
+    unsayable = unsayable_share(sample) if may_be_unsayable else 0.0
+    return (
+        above("garbled_words", unsayable, limits.max_unsayable_share)
+        or above("garbled_words", torn_share(sample), limits.max_broken_word_share)
+        or above("garbled_words", unbroken_share(facts), limits.max_broken_word_share)
+    )
 
 
 def entropy_too_low(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Nearly one character again and again; a table of zeros with enough headings is none."""
-    if facts.entropy >= limits.min_entropy or facts.visible < _FEWEST_LETTERS:
+    if facts.entropy >= limits.min_entropy or facts.visible < FEWEST_LETTERS:
         return None
     if facts.different_words >= limits.min_varied_words:
         return None
@@ -225,7 +139,7 @@ def entropy_too_high(facts: Facts, limits: StructureOptions) -> Finding | None:
 
 def too_many_symbols(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Drawings of characters."""
-    if facts.share("symbol") <= limits.max_symbol_share or facts.visible < _FEWEST_LETTERS:
+    if facts.share("symbol") <= limits.max_symbol_share or facts.visible < FEWEST_LETTERS:
         return None
     if facts.different_words >= limits.min_varied_words:
         return None
@@ -262,9 +176,7 @@ def repeated_lines(facts: Facts, limits: StructureOptions) -> Finding | None:
 # A document may speak of all these. So a page has to be short, to speak like such a page in more than one
 # way, and to say hardly anything else.
 
-
-_ERROR_WORDS = r"(?:http|error|fehler|erreur|errore|erro|błąd|ошибка|错误|錯誤|エラー|오류|code)"
-_STATUS = re.compile(rf"(?:{_ERROR_WORDS}\W*)*[45]\d\d\b.{{0,50}}")
+_STATUS = re.compile(rf"(?:(?:{'|'.join(ERROR_WORDS)})\W*)*[45]\d\d\b.{{0,50}}")
 # A phrase in a longer sentence is quoted or explained rather than said.
 _SENTENCE_WORDS = 40
 _LABEL_WORDS = 15
@@ -323,7 +235,7 @@ def boilerplate_page(facts: Facts, limits: StructureOptions) -> Finding | None:
 
 
 def furniture(facts: Facts) -> Callable[[Unit], bool]:
-    """Tells whether a line belongs to the page rather than to its text: menus, lines of copyright."""
+    """Whether a line belongs to the page rather than to its text: menus, lines of copyright."""
     rights = NOTICE_SIGNALS.heard(facts.plain_text).get("rights", ())
     return lambda unit: is_menu_entry(unit) or any(phrase in unit.plain for phrase in rights)
 
@@ -363,15 +275,11 @@ def _speech(
 
 # Rules about text that is no content: templates to be filled in, bare metadata, menus, lists of links.
 
-
-_FILLER = ("ipsum", "Ipsum", "IPSUM", "adipiscing", "sadipscing")
 _FILLER_SHARE = 0.6
 _OPEN_FIELD = re.compile(
     r"\{\{[^{}]{0,80}\}\}|\$\{[^{}]{1,60}\}|<%.{1,60}?%>|%[A-Z_]{3,}%|_{4,}|\bx{4,}\b"
     r"|\b(?:todo|tbd|tba|tbc|fixme)\b"
-    r"|[\[<](?:your|insert|enter|add|type|describe|placeholder|company|client|customer|recipient|sender"
-    r"|(?:first |last |full )?name|street|address|city|phone|email|website|date|title|subject|job|project"
-    r"|department|amount|signature|logo)\b[^\[\]<>]{0,50}[\]>]",
+    rf"|[\[<](?:{'|'.join(FIELD_NAMES)})\b[^\[\]<>]{{0,50}}[\]>]",
     re.IGNORECASE,
 )
 _OPEN_MARKS = ("{", "<", "[", "%", "____", "xxxx", "todo", "tbd", "tba", "tbc", "fixme")
@@ -392,7 +300,7 @@ def template_page(facts: Facts, limits: StructureOptions) -> Finding | None:
 
 def _filler(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Nothing but filler below the headings: a page that quotes lorem ipsum has a sentence of its own."""
-    if not any(word in facts.reading.text for word in _FILLER):
+    if not any(word in facts.reading.text for word in FILLER_SIGNS):
         return None
     filler, rest, is_furniture = 0, 0, furniture(facts)
     for unit in facts.units:
@@ -513,29 +421,19 @@ def structural_filter(facts: Facts, limits: StructureOptions) -> Finding | None:
 
 def fast_filter(facts: Facts, options: AdmissionOptions) -> Finding | None:
     """The first finding about a document's size or language."""
-    return (
-        too_short(facts, options)
-        or above("too_long", facts.visible, options.max_chars)
-        or language(facts.detected, options.language)
-    )
-
-
-def too_short(facts: Facts, options: AdmissionOptions) -> Finding | None:
-    """Too few letters and digits, and no whole sentence. A text with none at all is empty, not short."""
-    limit = options.min_meaningful_chars
-    if not 0 < facts.meaningful < limit:
+    least, words = options.min_meaningful_chars, options.short_text_words
+    says_something = words and facts.different_words >= words
+    # A text without any letters and digits is empty, not short.
+    if 0 < facts.meaningful < least and not says_something:
+        return below("too_short", facts.meaningful, least)
+    if facts.visible > options.max_chars:
+        return above("too_long", facts.visible, options.max_chars)
+    wanted, detected = options.language, facts.detected
+    if not wanted.allowed:
         return None
-    says_something = options.short_text_words and facts.different_words >= options.short_text_words
-    return None if says_something else below("too_short", facts.meaningful, limit)
-
-
-def language(detected: Detected, options: LanguageOptions) -> Finding | None:
-    """Only certain languages are wanted: this one is not certain, or certainly another."""
-    if not options.allowed:
+    if detected.score < wanted.min_confidence:
+        may_pass = wanted.uncertain == "admit"
+        return None if may_pass else below("language_uncertain", detected.score, wanted.min_confidence)
+    if is_language(detected.language, wanted.allowed):
         return None
-    is_certain = detected.score >= options.min_confidence
-    if not is_certain and options.uncertain != "admit":
-        return below("language_uncertain", detected.score, options.min_confidence)
-    if not is_certain or is_language(detected.language, options.allowed):
-        return None
-    return Finding("language_not_allowed", detected.score, options.min_confidence)
+    return Finding("language_not_allowed", detected.score, wanted.min_confidence)

@@ -2,21 +2,19 @@
 rejected it and why."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from ingest_assets.core.duplicates import Alike, Claim, Standing
-from ingest_assets.core.errors import ContractBroken
 from ingest_assets.core.identity import canonical_json, fingerprints, installed_versions, sha256_text
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.schemas import ADMISSION, TableSpec
 from ingest_assets.settings.admission import CHECKS, AdmissionOptions, Check, Reason
 from ingest_assets.stages.base import PRELOAD, AfterBatch, Candidate, Stage
-from ingest_assets.storage.parquet import RowReader
+from ingest_assets.stages.inputs import converted_documents, read_doctags
 from ingest_assets.storage.table import Parts, Table
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 # In an item's meta: the fingerprint of the document and the rules, and how it stands to other documents.
 BASIS = "basis"
 STANDING = "standing"
-_READ = ["doc_id", "document", "title", "pages"]
 _OWN = (
     "text_hash",
     "chars",
@@ -66,33 +63,25 @@ class AdmissionStage(Stage):
         self, doctags: Table, documents: Table, standing: Mapping[str, Standing]
     ) -> Iterator[Candidate]:
         """One per converted document; how it stands counts only if it was judged as it is now."""
-        facts, basis_of = facts_of(documents), self._basis()
-        for path in doctags.paths:
-            table = Table(doctags.asset, (path,))
-            frame = table.read(lambda rows: rows.select("doc_id", "fingerprint", "chars"))
-            for number, (doc_id, fingerprint, chars) in enumerate(frame.iter_rows()):
-                candidate = _candidate(doc_id, fingerprint, facts[doc_id], standing.get(doc_id), basis_of)
-                meta = {"row": number, **candidate.meta}
-                yield replace(candidate, meta=meta, input_paths=(str(path),), cost_hint=chars)
-
-    def _basis(self) -> Callable[[str], str]:
-        return fingerprints(self.name, self.version, self.config(), self.libraries())
+        facts = _facts_of(documents)
+        basis_of = fingerprints(self.name, self.version, self.config(), self.libraries())
+        for candidate in converted_documents(doctags):
+            known = facts[candidate.item_id]
+            pure = sha256_text(canonical_json([candidate.upstream, [known[name] for name in _FACTS]]))
+            basis = basis_of(pure)
+            stands = _as_meta(standing.get(candidate.item_id), basis)
+            yield replace(
+                candidate,
+                upstream=sha256_text(canonical_json([pure, stands])),
+                meta={**candidate.meta, BASIS: basis, STANDING: stands, **known},
+            )
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Judge one document by itself, then by how it stands."""
         from ingest_assets.stages.admission.judge import judge
         from ingest_assets.stages.admission.reading import read_rows
 
-        reader = RowReader(Path(item.input_paths[0]), _READ)
-        try:
-            row: dict[str, Any] = reader.read(item.meta["row"], 1).to_pylist()[0]
-        finally:
-            reader.close()
-        if row["doc_id"] != item.item_id:
-            raise ContractBroken(
-                f"Expected the doctags of {item.item_id!r}, found {row['doc_id']!r}; run the batch again."
-            )
-        reading = read_rows(row, item.meta)
+        reading = read_rows(read_doctags(item, ["document", "title", "pages"]), item.meta)
         judged = _columns(judge(reading, self.options), reading.text, self.options)
         return self._table({"doc_id": item.item_id, "fingerprint": item.meta[BASIS], **judged}, item)
 
@@ -112,7 +101,7 @@ class AdmissionStage(Stage):
         }
         near = self.options.near_duplicates
         alike = Alike(near.threshold, similarity) if near.enabled else None
-        claims = [self._claim(item, rows[doc_id]) for doc_id, item in current.items()]
+        claims = [self.claim(item, rows[doc_id]) for doc_id, item in current.items()]
         standing = batch.settle_claims(claims, alike)
         if all(_as_meta(standing.get(d), i.meta[BASIS]) == i.meta[STANDING] for d, i in current.items()):
             return list(batch.items)
@@ -123,31 +112,30 @@ class AdmissionStage(Stage):
                 parts.write(item.item_id, item.fingerprint, self.decided_again(rows[item.item_id], item))
         return again
 
-    def _claim(self, item: WorkItem, rows: pa.Table) -> Claim:
+    def claim(self, item: WorkItem, rows: pa.Table) -> Claim:
+        """What a judged document claims: its text, and whether it would be admitted but for the others.
+
+        One that the fast filter rejects is no duplicate of anything.
+        """
         from ingest_assets.stages.admission.judge import band_keys
 
-        columns, signature = claim_columns(rows), rows["signature"][0].as_py()
+        row = _judged(rows)
+        is_readable, signature = row["fast_reason"] is None, row["signature"]
         return Claim(
             doc_id=item.item_id,
             seq=item.meta["seq"],
             basis=item.meta[BASIS],
-            text_hash=columns["text_hash"],
-            is_eligible=columns["is_eligible"],
+            text_hash=row["text_hash"] if is_readable else None,
+            is_eligible=is_readable and row["structural_reason"] is None,
             signature=signature,
             bands=() if signature is None else band_keys(signature, self.options.near_duplicates),
         )
 
     def summary(self, rows: Iterable[pa.Table]) -> Mapping[str, int | Counter[str]]:
         """How many documents were judged, and what became of them."""
-        found = Verdicts.of(table.select(Verdicts.COLUMNS).to_pylist()[0] for table in rows)
-        return {
-            "read": found.read,
-            "admitted": found.admitted,
-            "rejected": found.rejected,
-            "reasons": found.reasons,
-            "languages": found.languages,
-            "tiers": found.tiers,
-        }
+        verdicts = Verdicts.of(table.select(Verdicts.COLUMNS).to_pylist()[0] for table in rows)
+        names = ("read", "admitted", "rejected", "reasons", "languages", "tiers")
+        return {name: getattr(verdicts, name) for name in names}
 
     def decided_again(self, rows: pa.Table, item: WorkItem) -> pa.Table:
         """The rows of the same document and rules, where others stand differently now."""
@@ -156,20 +144,6 @@ class AdmissionStage(Stage):
     def _table(self, row: dict[str, Any], item: WorkItem) -> pa.Table:
         decided = {**row, **verdict(row, item.meta[STANDING], self.options.near_duplicates.threshold)}
         return pa.Table.from_pylist([decided], schema=self.spec.schema)
-
-
-def _candidate(
-    doc_id: str,
-    fingerprint: str,
-    known: Mapping[str, Any],
-    stands: Standing | None,
-    basis_of: Callable[[str], str],
-) -> Candidate:
-    pure = sha256_text(canonical_json([fingerprint, [known[name] for name in _FACTS]]))
-    basis = basis_of(pure)
-    standing = _as_meta(stands, basis)
-    upstream = sha256_text(canonical_json([pure, standing]))
-    return Candidate(doc_id, upstream, {BASIS: basis, STANDING: standing, **known})
 
 
 def verdict(row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float) -> dict[str, Any]:
@@ -204,17 +178,6 @@ def _rejection(
     return None
 
 
-def claim_columns(rows: pa.Table) -> dict[str, Any]:
-    """What a judged document claims: its text, and whether it would be admitted but for the others.
-
-    One that the fast filter rejects is no duplicate of anything.
-    """
-    row = _judged(rows)
-    is_readable = row["fast_reason"] is None
-    is_eligible = is_readable and row["structural_reason"] is None
-    return {"text_hash": row["text_hash"] if is_readable else None, "is_eligible": is_eligible}
-
-
 def _judged(rows: pa.Table) -> dict[str, Any]:
     """A row as it was before others were asked; what the fast filter found decided, so it is there."""
     row: dict[str, Any] = rows.to_pylist()[0]
@@ -226,13 +189,13 @@ def _judged(rows: pa.Table) -> dict[str, Any]:
 def _as_meta(stands: Standing | None, basis: str) -> dict[str, Any]:
     names = ("duplicate_of", "near_duplicate_of", "similarity")
     counts = stands is not None and stands.basis == basis
-    found = {name: getattr(stands, name) if counts else None for name in names}
-    if found["duplicate_of"] is not None:  # then nearness decides nothing
-        found |= {"near_duplicate_of": None, "similarity": None}
-    return found
+    standing = {name: getattr(stands, name) if counts else None for name in names}
+    if standing["duplicate_of"] is not None:  # then nearness decides nothing
+        standing |= {"near_duplicate_of": None, "similarity": None}
+    return standing
 
 
-def facts_of(documents: Table) -> dict[str, dict[str, Any]]:
+def _facts_of(documents: Table) -> dict[str, dict[str, Any]]:
     """What is known of each document but for its content. Where a file lies on this machine says nothing."""
     frame = documents.read(lambda rows: rows.select("doc_id", "seq", "uri", *_FACTS[1:]))
     facts: dict[str, dict[str, Any]] = {}
@@ -244,16 +207,15 @@ def facts_of(documents: Table) -> dict[str, dict[str, Any]]:
 
 
 def _columns(judgement: "Judgement", text: str, options: AdmissionOptions) -> dict[str, Any]:
-    """A judgement as columns; nearness has its price, and is reckoned only where it counts."""
+    """A judgement as columns. Signatures cost more than all the rules, so only nearness has them made."""
     from ingest_assets.stages.admission.judge import signature
 
     near, quality = options.near_duplicates, judgement.quality
-    details = {f.name: getattr(judgement.details, f.name) for f in fields(judgement.details)}
     return {
         **_finding("fast", judgement.fast_filter),
         **_finding("structural", judgement.structural_filter),
         **{name: getattr(judgement, name) for name in _OWN},
-        **details,
+        **asdict(judgement.details),
         "quality": quality.score,
         "quality_parts": {f.name: getattr(quality, f.name) for f in fields(quality) if f.name != "score"},
         "tier_reasons": list(judgement.tier_reasons),

@@ -3,8 +3,7 @@
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
@@ -38,16 +37,13 @@ from ingest_assets.stages.chunks.tables import (
 )
 from ingest_assets.stages.chunks.token_count import TokenCounter, capped, open_counter
 
-# A chunk while it is made.
-
-
 DELIMITER = "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A text, the headings above it and the items it is made of. `repeated` is what it begins with that the
-    chunk before it ended with."""
+    """A chunk while it is made: a text, the headings above it and the items it is made of. `repeated` is what
+    it begins with that the chunk before it ended with."""
 
     text: str
     headings: tuple[str, ...]
@@ -81,13 +77,11 @@ def each_once(items: Sequence[Any]) -> list[Any]:
 def is_visible(text: str) -> bool:
     """False when there is nothing to see: blanks, control and format characters."""
     return any(
-        not character.isspace() and (character.isprintable() or _may_show(character)) for character in text
+        not character.isspace()
+        # Of private and new characters only a font knows whether they show.
+        and (character.isprintable() or unicodedata.category(character) in {"Co", "Cn"})
+        for character in text
     )
-
-
-def _may_show(character: str) -> bool:
-    """Private and new characters, of which only a font knows."""
-    return unicodedata.category(character) in {"Co", "Cn"}
 
 
 # They would be written for every such chunk, one with its whole text; what came of it shows in the rows.
@@ -112,16 +106,6 @@ class CountingTokenizer(BaseTokenizer):
 
     def get_tokenizer(self) -> Any:
         return self.tokenizer
-
-    @contextmanager
-    def counting_up_to(self, most_tokens: int) -> Iterator[None]:
-        """Meanwhile greater counts are only known to be greater, which takes no longer for longer texts."""
-        exact = self.counter
-        self.counter = capped(exact, most_tokens)
-        try:
-            yield
-        finally:
-            self.counter = exact
 
     @cached_property
     def longest_token(self) -> int:
@@ -176,16 +160,26 @@ class QuickChunker(HybridChunker):
             return self._cut_text(text, available_length) or [""]
         if self.tables == "docling" and isinstance(items[0], TableItem):
             # A table is one long line, of which Docling asks again and again whether all that is left fits.
-            with self.tokenizer.counting_up_to(available_length):
+            # Meanwhile greater counts are only known to be greater, which takes no longer for longer texts.
+            exact = self.tokenizer.counter
+            self.tokenizer.counter = capped(exact, available_length)
+            try:
                 return super().segment(doc_chunk, available_length, doc_serializer)
+            finally:
+                self.tokenizer.counter = exact
         return self._cut_table(text, items[0].self_ref, available_length, doc_serializer) or [""]
 
     def _cut_table(self, text: str, ref: str, most_tokens: int, writer: BaseDocSerializer) -> list[str]:
         room = Room(most_tokens, self.tokenizer.counter, self._cut_text)
-        if self.tables == "rows":
-            return self._cut_rows(text, room)
+        if self.tables == "rows" and (table := read_markdown(text)) is not None:
+            return by_rows(table, room)
         if self.tables == "values":
-            return self._cut_values(text, ref, room, writer)
+            # They are read again: the text does not tell where one of many sentences ends.
+            doc = cast(Writer, writer).doc
+            values = table_values(RefItem(cref=ref).resolve(doc).data, text_reader(doc, writer))
+            before = text.removesuffix(END_OF_VALUE.join(values))
+            if values and before != text:
+                return by_values(before, values, room)
         return room.cut_to_fit(text)
 
     def _cut_text(self, text: str, most_tokens: int) -> list[str]:
@@ -204,37 +198,6 @@ class QuickChunker(HybridChunker):
             return cast(list[str], cut(text))
         except RecursionError:  # it goes one call deeper for every kind and length of blanks
             return cast(list[str], cut(" ".join(text.split())))
-
-    def _cut_rows(self, text: str, room: Room) -> list[str]:
-        table = read_markdown(text)
-        return by_rows(table, room) if table is not None else room.cut_to_fit(text)
-
-    def _cut_values(self, text: str, ref: str, room: Room, writer: BaseDocSerializer) -> list[str]:
-        """Between values, which are read again: the text does not tell where one of many sentences ends."""
-        doc = cast(Writer, writer).doc
-        table = RefItem(cref=ref).resolve(doc)
-        values = table_values(table.data, text_reader(doc, writer))
-        before = text.removesuffix(END_OF_VALUE.join(values))
-        return by_values(before, values, room) if values and before != text else room.cut_to_fit(text)
-
-
-def open_chunker(tokenizer: Any, max_tokens: int, *, merge_peers: bool, tables: Tables) -> QuickChunker:
-    """A chunker; `tables` says how those that do not fit are written and cut.
-
-    Docling's own way repeats a header that its own writing of tables does not have, and begins each piece
-    with the rule below it. With `values` that is left out: each value has its column's name already. `rows`
-    and `values` are packed our own way, so that one long row, or a caption, does not break up the others.
-    """
-    written: dict[Tables, BaseTableSerializer]
-    written = {"docling": TripletWriter(), "values": ValuesWriter(), "rows": RowsWriter()}
-    return QuickChunker(
-        tokenizer=CountingTokenizer(
-            tokenizer=tokenizer, max_tokens=max_tokens, counter=open_counter(tokenizer)
-        ),
-        merge_peers=merge_peers,
-        serializer_provider=OneWriter(written[tables]),
-        tables=tables,
-    )
 
 
 # Chunks that are smaller than wanted, joined with their neighbours.
@@ -290,9 +253,8 @@ def _both(before: Piece, after: Piece) -> Piece:
 
 # Chunks that begin with the words the one before them ended with.
 
-
 _WORD = re.compile(r"\S+")
-_LETTERS_PER_TOKEN = 40
+_LETTERS_PER_TOKEN = 40  # a text's end is looked for words in this many letters for each token wanted
 
 
 def overlapped(pieces: Sequence[Piece], cut: Cut, count: TokenCounter) -> list[Piece]:
@@ -307,21 +269,18 @@ def overlapped(pieces: Sequence[Piece], cut: Cut, count: TokenCounter) -> list[P
 
 
 def _after(before: Piece, piece: Piece, cut: Cut, count: TokenCounter) -> Piece:
+    """A piece that begins with as much of the end of the one before it as there may be."""
     last, first = before.items[-1], piece.items[0]
     if before.headings != piece.headings or is_table_item(last) or is_table_item(first):
         return piece
-    goes_on = last.self_ref == first.self_ref
-    for end in _ends(before.text, cut.overlap_tokens, _after_tables(before)):
-        longer = replace(piece, repeated=end + (" " if goes_on else DELIMITER))
+    # Where a table ends within a piece is not known, so of one that holds any only the last line is taken.
+    since = before.text.rfind(DELIMITER) + 1 if any(map(is_table_item, before.items)) else 0
+    glue = " " if last.self_ref == first.self_ref else DELIMITER
+    for end in _ends(before.text, cut.overlap_tokens, since):
+        longer = replace(piece, repeated=end + glue)
         if count(end) <= cut.overlap_tokens and count(longer.contextualized) <= cut.max_tokens:
             return longer
     return piece
-
-
-def _after_tables(piece: Piece) -> int:
-    """Where the last line begins of a piece that holds a table, as where the table ends is not known; else
-    the start."""
-    return piece.text.rfind(DELIMITER) + 1 if any(map(is_table_item, piece.items)) else 0
 
 
 def _ends(text: str, most_words: int, since: int) -> Iterator[str]:
@@ -332,18 +291,26 @@ def _ends(text: str, most_words: int, since: int) -> Iterator[str]:
     return (text[start:].rstrip() for start in starts[0 if is_whole else 1 :][-most_words:])
 
 
-# One document, cut: Docling's chunks, then what our options add to them.
-
-
 class Cutter:
-    """Cuts documents one after the other, with a warm tokenizer. Not for several threads at once."""
+    """Cuts documents one after the other, with a warm tokenizer. Not for several threads at once.
+
+    `cut.tables` says how tables that do not fit are written and cut. Docling's own way repeats a header that
+    its own writing of tables does not have, and begins each piece with the rule below it. With `values` that
+    is left out: each value has its column's name already. `rows` and `values` are packed our own way, so that
+    one long row, or a caption, does not break up the others.
+    """
 
     def __init__(self, tokenizer: Any, cut: Cut) -> None:
         self._cut = cut
-        self._chunker = open_chunker(
-            tokenizer, cut.new_tokens, merge_peers=cut.merge_peers, tables=cut.tables
+        self.count = open_counter(tokenizer)
+        writers: dict[Tables, BaseTableSerializer]
+        writers = {"docling": TripletWriter(), "values": ValuesWriter(), "rows": RowsWriter()}
+        self._chunker = QuickChunker(
+            tokenizer=CountingTokenizer(tokenizer=tokenizer, max_tokens=cut.new_tokens, counter=self.count),
+            merge_peers=cut.merge_peers,
+            serializer_provider=OneWriter(writers[cut.tables]),
+            tables=cut.tables,
         )
-        self.count: Callable[[str], int] = self._chunker.tokenizer.counter
 
     def pieces(self, document: DoclingDocument) -> tuple[list[Piece], int]:
         """The document's pieces in reading order, and how many were left out because nothing of them shows.
@@ -356,19 +323,17 @@ class Cutter:
         return overlapped(pieces, self._cut, self.count), len(found) - len(shown)
 
     def _chunked(self, document: DoclingDocument) -> list[Piece]:
+        """Docling names an item once for each of its parts that it merged; its own form stays as it is."""
+        pieces = []
         try:
-            return [
-                Piece(chunk.text, tuple(chunk.meta.headings or ()), self._items(chunk))
-                for chunk in self._chunker.chunk(document)
-                if isinstance(chunk, DocChunk)
-            ]
+            for chunk in self._chunker.chunk(document):
+                if isinstance(chunk, DocChunk):
+                    items: Sequence[Any] = chunk.meta.doc_items
+                    items = items if self._cut.tables == "docling" else each_once(items)
+                    pieces.append(Piece(chunk.text, tuple(chunk.meta.headings or ()), items))
         finally:
             self._chunker.serializer_provider.forget()
-
-    def _items(self, chunk: DocChunk) -> Sequence[Any]:
-        """Docling names an item once for each of its parts that it merged; its own form stays as it is."""
-        items = chunk.meta.doc_items
-        return items if self._cut.tables == "docling" else each_once(items)
+        return pieces
 
     def _of_plain_text(self, document: DoclingDocument) -> list[Piece]:
         """Docling puts headings above the text below them, so a document of headings alone would have no

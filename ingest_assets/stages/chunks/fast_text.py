@@ -1,7 +1,6 @@
 """Docling's document tree and its items' text, written without Docling's repeated checks."""
 
 import re
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -24,75 +23,7 @@ from docling_core.types.doc import (
 
 from ingest_assets.stages.chunks.tables import TripletWriter
 
-# A document's tree, walked once for all that has to be known of every item.
-
-
 _ALL_LAYERS = set(ContentLayer)
-
-
-class Tree:
-    """The items below a document's body."""
-
-    def __init__(self, document: DoclingDocument, params: MarkdownParams) -> None:
-        self._document = document
-        self._layers = params.layers
-        self._labels = params.labels
-        self._enters_pictures = params.traverse_pictures
-
-    @cached_property
-    def _items(self) -> list[DocItem]:
-        every = self._walked(self._document.body, _ALL_LAYERS, enters_pictures=True)
-        return [item for item in every if isinstance(item, DocItem)]
-
-    @cached_property
-    def _floating(self) -> list[FloatingItem]:
-        return [item for item in self._items if isinstance(item, FloatingItem)]
-
-    @property
-    def has_all_tables(self) -> bool:
-        """True when no table is left out with all that its cells refer to."""
-        return all(
-            table.content_layer in self._layers and table.label in self._labels
-            for table in self._document.tables
-        )
-
-    def left_out(self) -> set[str]:
-        """Items of the body that are of a kind that is not written."""
-        return {
-            item.self_ref
-            for item in self._items
-            if item.content_layer in self._layers and item.label not in self._labels
-        }
-
-    def captions(self) -> set[str]:
-        """Texts that are written with the table or picture they belong to."""
-        return {caption.cref for item in self._floating for caption in item.captions}
-
-    def footnotes(self) -> set[str]:
-        """Likewise."""
-        return {note.cref for item in self._floating for note in item.footnotes}
-
-    def below(self, root: NodeItem) -> Iterator[NodeItem]:
-        """A node and all below it, in reading order."""
-        return self._walked(root, self._layers, enters_pictures=self._enters_pictures)
-
-    def _walked(
-        self, root: NodeItem, layers: set[ContentLayer], *, enters_pictures: bool
-    ) -> Iterator[NodeItem]:
-        waiting = [root]
-        while waiting:
-            node = waiting.pop()
-            if node.content_layer in layers:
-                yield node
-            children = node.children
-            if not children:
-                continue
-            if isinstance(node, PictureItem) and not enters_pictures:
-                captions = {caption.cref for caption in node.captions}
-                children = [child for child in children if child.resolve(self._document).self_ref in captions]
-            waiting += [child.resolve(self._document) for child in reversed(children)]
-
-
 _PLAIN = frozenset({TextItem, ListItem})  # their kinds have forms of their own
 _NUMBER = re.compile(r"\d+\.")
 _BULLETS = frozenset("-*+")
@@ -126,12 +57,21 @@ class Writer(ChunkingDocSerializer):
         return cls.model_construct(**(_PARTS | {"doc": document, "table_serializer": tables}))
 
     @cached_property
-    def _tree(self) -> Tree:
-        return Tree(self.doc, self.params)
+    def _items(self) -> list[DocItem]:
+        """All of the body, in every layer and inside pictures too; walked once for the sets below."""
+        walk = self.doc.iterate_items(traverse_pictures=True, included_content_layers=_ALL_LAYERS)
+        return [item for item, _ in walk if isinstance(item, DocItem)]
 
     @cached_property
     def _left_out(self) -> set[str]:
-        return self._tree.left_out() if self._tree.has_all_tables else super().get_excluded_refs()
+        """Items of the body that are of a kind that is not written."""
+        layers, labels = self.params.layers, self.params.labels
+        # With a table all is left out that its cells refer to, which Docling finds.
+        if any(table.content_layer not in layers or table.label not in labels for table in self.doc.tables):
+            return super().get_excluded_refs()
+        return {
+            item.self_ref for item in self._items if item.content_layer in layers and item.label not in labels
+        }
 
     def get_excluded_refs(self, **named: Any) -> set[str]:
         """The same for every item, as the parameters are."""
@@ -139,11 +79,14 @@ class Writer(ChunkingDocSerializer):
 
     @cached_property
     def _captions_of_some_item(self) -> set[str]:
-        return self._tree.captions()
+        """They are written with the table or picture they belong to."""
+        floating = (item for item in self._items if isinstance(item, FloatingItem))
+        return {caption.cref for item in floating for caption in item.captions}
 
     @cached_property
     def _footnotes_of_some_item(self) -> set[str]:
-        return self._tree.footnotes()
+        floating = (item for item in self._items if isinstance(item, FloatingItem))
+        return {note.cref for item in floating for note in item.footnotes}
 
     @cached_property
     def _written_elsewhere(self) -> set[str]:
@@ -190,7 +133,13 @@ class Writer(ChunkingDocSerializer):
         """What was not written yet of a group and all below it."""
         seen = visited if visited is not None else set()
         parts = []
-        for node in self._tree.below(item or self.doc.body):
+        walk = self.doc.iterate_items(
+            root=item,
+            with_groups=True,
+            traverse_pictures=self.params.traverse_pictures,
+            included_content_layers=self.params.layers,
+        )
+        for node, _depth in walk:
             if node.self_ref in seen or self._skip_in_walk(node=node, root=item):
                 continue
             seen.add(node.self_ref)
@@ -202,12 +151,9 @@ class Writer(ChunkingDocSerializer):
         return parts
 
     def _text(self, item: TextItem) -> str:
-        text = self._texts.get(item.self_ref)
-        if text is None:
-            text = self._texts[item.self_ref] = self._written(item)
-        return text
-
-    def _written(self, item: TextItem) -> str:
+        """Docling asks for the same item several times."""
+        if item.self_ref in self._texts:
+            return self._texts[item.self_ref]
         text = item.text
         if "\n" in text:
             text = "\n\n".join(block.replace("\n", "  \n") for block in text.split("\n\n"))
@@ -215,18 +161,17 @@ class Writer(ChunkingDocSerializer):
             text = DocSerializer.post_process(
                 self, text=text, formatting=item.formatting, hyperlink=item.hyperlink
             )
-        return f"{self._marker(item)} {text}" if isinstance(item, ListItem) else text
+        text = f"{self._marker(item)} {text}" if isinstance(item, ListItem) else text
+        self._texts[item.self_ref] = text
+        return text
 
     def _marker(self, item: ListItem) -> str:
+        """Its own; of one that has none its place in a list whose first item is numbered."""
         marker = item.marker
         if marker in _BULLETS or _NUMBER.fullmatch(marker):
             return marker
-        if not marker:
-            return self._counted(item)
-        return f"- {marker}" if any(map(str.isalnum, marker)) else "-"
-
-    def _counted(self, item: ListItem) -> str:
-        """The marker of one that has none: its place in a list whose first item is numbered."""
+        if marker:
+            return f"- {marker}" if any(map(str.isalnum, marker)) else "-"
         group = item.parent.resolve(self.doc) if item.parent is not None else None
         if not isinstance(group, ListGroup):
             return "-"

@@ -1,6 +1,8 @@
 """Docling documents become chunks within the embedder's token budget."""
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,8 +14,9 @@ from ingest_assets.core.schemas import CHUNKS, TableSpec
 from ingest_assets.embedders.model_files import count_tokens, load_tokenizer, tokenizer_files
 from ingest_assets.settings.chunks import ChunkOptions, Cut, settled
 from ingest_assets.settings.embeddings import PACKAGED_MODEL
-from ingest_assets.stages.base import PRELOAD, Candidate, Lending, Stage, uncollected
+from ingest_assets.stages.base import PRELOAD, Candidate, Stage
 from ingest_assets.stages.inputs import admitted, documents_with_text, read_document
+from ingest_assets.stages.object_pool import ObjectPool
 from ingest_assets.storage.table import Table
 
 if TYPE_CHECKING:
@@ -41,7 +44,9 @@ class ChunksStage(Stage):
     @property
     def cut(self) -> Cut:
         """The options with nothing left open."""
-        special, prefix = tokenizer_files(self.tokenizer).special_tokens, self._prefix_tokens()
+        special = tokenizer_files(self.tokenizer).special_tokens
+        takes_prefix = self.prefix and self.limit is not None
+        prefix = count_tokens(self.tokenizer, self.prefix) if takes_prefix else 0
         return settled(self.options, self.limit, special_tokens=special, prefix_tokens=prefix)
 
     def config(self) -> Mapping[str, Any]:
@@ -57,9 +62,6 @@ class ChunksStage(Stage):
         """Admitted documents; which ones those are does not change what is made of each."""
         return admitted(documents_with_text(doctags), admission)
 
-    def _prefix_tokens(self) -> int:
-        return count_tokens(self.tokenizer, self.prefix) if self.prefix and self.limit is not None else 0
-
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Cut one document with a warm cutter."""
         files = tokenizer_files(self.tokenizer)
@@ -71,29 +73,44 @@ class ChunksStage(Stage):
             return _table(item.item_id, pieces, document, cutter)
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile, in all threads; for one item's work, never for a whole run.
+
+    Chunking makes thousands of small objects, through which the collector would look again and again.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def _table(doc_id: str, pieces: Iterable["Piece"], document: Any, cutter: "Cutter") -> pa.Table:
-    rows, offset = [], 0
+    rows: list[dict[str, Any]] = []
+    offset = 0
     for ordinal, piece in enumerate(pieces):
-        rows.append({**_row(doc_id, ordinal, piece, document, cutter), "start_offset": offset})
+        contextualized = _storable(piece.contextualized)
+        text = _storable(piece.repeated + piece.text)
+        rows.append(
+            {
+                "chunk_id": chunk_id(doc_id, ordinal, text),
+                "doc_id": doc_id,
+                "ordinal": ordinal,
+                "text": text,
+                "contextualized": contextualized,
+                "headings": [_storable(heading) for heading in piece.headings],
+                "captions": _captions(piece, document),
+                "pages": sorted({origin.page_no for item in piece.items for origin in item.prov}),
+                "item_refs": [item.self_ref for item in piece.items],
+                "tokens": cutter.count(contextualized),
+                "start_offset": offset,
+            }
+        )
         offset += len(_storable(piece.text))
     return pa.Table.from_pylist(rows, schema=CHUNKS.schema)
-
-
-def _row(doc_id: str, ordinal: int, piece: "Piece", document: Any, cutter: "Cutter") -> dict[str, Any]:
-    contextualized = _storable(piece.contextualized)
-    text = _storable(piece.repeated + piece.text)
-    return {
-        "chunk_id": chunk_id(doc_id, ordinal, text),
-        "doc_id": doc_id,
-        "ordinal": ordinal,
-        "text": text,
-        "contextualized": contextualized,
-        "headings": [_storable(heading) for heading in piece.headings],
-        "captions": _captions(piece, document),
-        "pages": sorted({origin.page_no for item in piece.items for origin in item.prov}),
-        "item_refs": [item.self_ref for item in piece.items],
-        "tokens": cutter.count(contextualized),
-    }
 
 
 def _captions(piece: "Piece", document: Any) -> list[str]:
@@ -124,4 +141,4 @@ def _open_cutter(tokenizer: str, cut: Cut, _content_hash: str) -> "Cutter":
     return Cutter(load_tokenizer(tokenizer), cut)
 
 
-_CUTTERS = Lending(_open_cutter)
+_CUTTERS = ObjectPool(_open_cutter)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import add
+from itertools import dropwhile, groupby
+from operator import add, not_
 from typing import Any, NamedTuple
 
 from docling_core.transforms.chunker.hierarchical_chunker import TripletTableSerializer
@@ -14,8 +14,6 @@ from docling_core.transforms.serializer.markdown import MarkdownTableSerializer
 from docling_core.types.doc import DoclingDocument, RichTableCell, TableCell, TableData, TableItem
 
 from ingest_assets.stages.chunks.token_count import TokenCounter
-
-# What a chunk has room for.
 
 
 class Unit(NamedTuple):
@@ -39,17 +37,12 @@ class Room:
     def has_half_left_below(self, text: str) -> bool:
         return 2 * self.count(text) <= self.most_tokens
 
-    def left_below(self, text: str) -> int:
-        """Tokens that are left where this stands above."""
-        return self.most_tokens - self.count(text)
-
     def cut_to_fit(self, text: str) -> list[str]:
         """The text's parts, each as much as a chunk holds."""
         return self.cut(text, self.most_tokens)
 
 
 # Rows that do not fit below their header: cut between cells, and inside one only where it is too long.
-
 
 _SHORT = 4  # so many times the cell that names a row has to fit into a chunk, to stand in each of its parts
 _BETWEEN_CELLS = " | "
@@ -68,20 +61,16 @@ def cells_of(line: str) -> list[str]:
 def cut_columns(names: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> Iterator[Unit]:
     """Whole columns, as many as fit below their names; the first again in each part where it is short."""
     for columns in _groups(names, rows, room):
-        header = _header([names[at] for at in columns])
-        units = [unit for row in rows for unit in _placed([row[at] for at in columns], header, room)]
+        named = line_of([names[at] for at in columns])
+        header = f"{named}\n{line_of(['-'] * len(columns))}\n"
+        units: list[Unit] = []
+        for row in rows:
+            cells = [row[at] for at in columns]
+            line = line_of(cells)
+            units += [Unit(header, line)] if room.fits(header + line) else cut_row(cells, header, room)
         if not any(unit.top for unit in units):
-            yield from (Unit("", part) for part in room.cut_to_fit(header.partition("\n")[0]))
+            yield from (Unit("", part) for part in room.cut_to_fit(named))
         yield from units
-
-
-def _placed(cells: Sequence[str], header: str, room: Room) -> Iterator[Unit]:
-    line = line_of(cells)
-    return iter([Unit(header, line)]) if room.fits(header + line) else cut_row(cells, header, room)
-
-
-def _header(names: Sequence[str]) -> str:
-    return f"{line_of(names)}\n{line_of(['-'] * len(names))}\n"
 
 
 def _groups(names: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> Iterator[list[int]]:
@@ -155,7 +144,7 @@ class _Frame:
         self.top = top
         self.empty = [cells[0] if is_short else "", *[""] * (len(cells) - 1)]
         self._room = room
-        self._left = room.left_below(top + self.line(self.empty))
+        self._left = room.most_tokens - room.count(top + self.line(self.empty))
         self._is_named = not self.empty[0]
 
     def line(self, cells: Sequence[str]) -> str:
@@ -186,7 +175,6 @@ def _with(cells: Sequence[str], at: int, text: str) -> list[str]:
 
 # Tables that do not fit, packed into chunks: whole rows or whole values, as many as there is room for.
 
-
 END_OF_VALUE = ". "
 _HEADER_AND_RULE = re.compile(r"^\|.*\n\|(?: - \|)+$", re.MULTILINE)
 
@@ -201,13 +189,11 @@ class MarkdownTable(NamedTuple):
 
 def read_markdown(text: str) -> MarkdownTable | None:
     """The parts of a table written by rows; nothing where it has no rows."""
-    found = _HEADER_AND_RULE.search(text)
-    rows = text[found.end() + 1 :] if found else ""
-    return (
-        MarkdownTable(text[: found.start()], found.group() + "\n", rows.split("\n"))
-        if found and rows
-        else None
-    )
+    header = _HEADER_AND_RULE.search(text)
+    rows = text[header.end() + 1 :] if header else ""
+    if header is None or not rows:
+        return None
+    return MarkdownTable(text[: header.start()], header.group() + "\n", rows.split("\n"))
 
 
 def by_rows(table: MarkdownTable, room: Room) -> list[str]:
@@ -223,7 +209,9 @@ def by_values(before: str, values: Sequence[str], room: Room) -> list[str]:
     """Whole values; only one that does not fit is cut."""
     *ended, last = values
     texts = [*(value + END_OF_VALUE.rstrip() for value in ended), last]
-    units = (Unit("", part) for text in texts for part in _whole_or_cut(text, room))
+    units = (
+        Unit("", part) for text in texts for part in ([text] if room.fits(text) else room.cut_to_fit(text))
+    )
     return _packed(before, units, " ", room)
 
 
@@ -238,10 +226,6 @@ def _rows(table: MarkdownTable, room: Room) -> Iterator[Unit]:
             yield from (unit for cells in rows for unit in cut_row(cells, table.header, room))
         else:
             yield from cut_columns(names, rows, room)
-
-
-def _whole_or_cut(text: str, room: Room) -> list[str]:
-    return [text] if room.fits(text) else room.cut_to_fit(text)
 
 
 def _packed(before: str, units: Iterator[Unit], glue: str, room: Room) -> list[str]:
@@ -280,7 +264,6 @@ class TripletWriter(TripletTableSerializer):
         if item.self_ref not in doc_serializer.get_excluded_refs(**named):
             visited = named.get("visited")
             inner = named if visited is None else {**named, "visited": set(visited)}
-
             text = self.written(item.data, text_reader(doc, doc_serializer, **inner))
             if text:
                 if visited is not None:
@@ -289,8 +272,10 @@ class TripletWriter(TripletTableSerializer):
         return create_ser_result(text="\n\n".join(part.text for part in parts), span_source=parts)
 
     def written(self, data: TableData, text_of: TextOf) -> str:
-        """The table without its caption."""
-        return table_text(data, text_of)
+        """`row, column = value` of every cell; simpler forms for tables of one column, or without a body."""
+        if data.num_rows == 0 or data.num_cols == 0:
+            return ""
+        return END_OF_VALUE.join(_triplets(*_texts(data, text_of)))
 
 
 class ValuesWriter(TripletWriter):
@@ -317,26 +302,20 @@ def table_values(data: TableData, text_of: TextOf) -> list[str]:
     columns, rows = names, body
     if len(names) == 1 and body:  # Docling takes the first for the name of the others
         columns, rows = ["", body[0][0]], [["", row[0]] for row in body[1:]]
-    if any(any(row[1:]) for row in rows):
-        return [value for row in rows for value in _row_values(row, columns)]
-    return list(filter(None, _triplets(names, body)))
-
-
-def _row_values(row: list[str], names: list[str]) -> list[str]:
-    """The row's own name where it has no values."""
-    found = [
-        ", ".join(filter(None, (row[0], f"{name} = {value}" if name else value)))
-        for name, value in zip(names[1:], row[1:], strict=True)
-        if value
-    ]
-    return found or [name for name in row[:1] if name]
-
-
-def table_text(data: TableData, text_of: TextOf) -> str:
-    """`row, column = value` of every cell; simpler forms for tables of one column, or without a body."""
-    if data.num_rows == 0 or data.num_cols == 0:
-        return ""
-    return END_OF_VALUE.join(_triplets(*_texts(data, text_of)))
+    if not any(any(row[1:]) for row in rows):
+        return list(filter(None, _triplets(names, body)))
+    values: list[str] = []
+    for row_name, *cells in rows:
+        named = [
+            f"{name} = {value}" if name else value
+            for name, value in zip(columns[1:], cells, strict=True)
+            if value
+        ]
+        # A row without values has its own name.
+        values += [f"{row_name}, {value}" if row_name else value for value in named] or filter(
+            None, [row_name]
+        )
+    return values
 
 
 def _triplets(names: list[str], body: list[list[str]]) -> list[str]:
@@ -355,16 +334,11 @@ def _texts(data: TableData, text_of: TextOf) -> tuple[list[str], list[list[str]]
     grid = grid_of(data)
     headers = data._count_column_header_rows(grid=grid)
     texts = cell_texts(grid, text_of)
-    names = [_name(above) for above in zip(*texts[:headers], strict=True)]
+    # As Docling joins the lines of a header: empty ones count only below others.
+    above = (dropwhile(not_, column) for column in zip(*texts[:headers], strict=True))
+    names = [".".join(lines).strip() for lines in above]
     body = [[text.strip() for text in row] for row in texts[headers:]]
     return names or [str(column) for column in range(data.num_cols)], body
-
-
-def _name(texts: tuple[str, ...]) -> str:
-    name = ""
-    for text in texts:
-        name += f".{text}" if name else text
-    return name.strip()
 
 
 def cell_texts(grid: list[list[TableCell]], text_of: TextOf) -> list[list[str]]:
@@ -388,22 +362,20 @@ def grid_of(data: TableData) -> list[list[TableCell]]:
         for row in range(cell.start_row_offset_idx, min(cell.end_row_offset_idx, data.num_rows)):
             for column in columns:
                 places[row][column] = cell
-    return [list(_filled(at, row)) for at, row in enumerate(places)]
+    return [[cell or _blank(at, column) for column, cell in enumerate(row)] for at, row in enumerate(places)]
 
 
-def _filled(at: int, row: list[TableCell | None]) -> Iterator[TableCell]:
-    for column, cell in enumerate(row):
-        yield cell or TableCell(
-            text="",
-            start_row_offset_idx=at,
-            end_row_offset_idx=at + 1,
-            start_col_offset_idx=column,
-            end_col_offset_idx=column + 1,
-        )
+def _blank(row: int, column: int) -> TableCell:
+    return TableCell(
+        text="",
+        start_row_offset_idx=row,
+        end_row_offset_idx=row + 1,
+        start_col_offset_idx=column,
+        end_col_offset_idx=column + 1,
+    )
 
 
 # Tables as Markdown that can be cut between any two lines.
-
 
 _BORDER = "&#124;"  # a pipe within a cell, as Docling writes it
 
@@ -441,29 +413,19 @@ def markdown(data: TableData, text_of: TextOf) -> str:
     if data.num_rows == 0 or data.num_cols == 0:
         return ""
     grid = grid_of(data)
-    texts = [[_within_a_line(text) for text in row] for row in cell_texts(grid, text_of)]
-    headers = _header_rows(data, grid)
-    names = [" - ".join(_changes(column[:headers])) for column in zip(*texts, strict=True)]
+    texts = [
+        [" ".join(text.splitlines()).replace("|", _BORDER) for text in row]
+        for row in cell_texts(grid, text_of)
+    ]
+    headers = data._count_column_header_rows(grid=grid)
+    # The first row is the header where none is marked; none is where the marks begin further down.
+    if not headers and not any(cell.column_header for row in grid[1:] for cell in row):
+        headers = 1
+    # A cell that reaches over several rows of the header is named once.
+    above = (
+        [text for text, _ in groupby(filter(None, column[:headers]))] for column in zip(*texts, strict=True)
+    )
+    names = [" - ".join(changes) for changes in above]
     return "\n".join(
         line_of(list(map(str.strip, cells))) for cells in [names, ["-"] * data.num_cols, *texts[headers:]]
     )
-
-
-def _header_rows(data: TableData, grid: list[list[TableCell]]) -> int:
-    """The first row where none is marked; none where the marks begin further down."""
-    found = data._count_column_header_rows(grid=grid)
-    is_marked = bool(found) or any(cell.column_header for row in grid[1:] for cell in row)
-    return found if is_marked else 1
-
-
-def _changes(texts: Sequence[str]) -> Iterator[str]:
-    """Each text once where it stands several times in a row, as a cell does that reaches over rows."""
-    before = ""
-    for text in filter(None, texts):
-        if text != before:
-            yield text
-        before = text
-
-
-def _within_a_line(text: str) -> str:
-    return " ".join(text.splitlines()).replace("|", _BORDER)

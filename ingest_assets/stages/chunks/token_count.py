@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 # Tokens of a text by its words: WordPiece looks at one word at a time, so a word need be looked at once.
 
-
 _MOST_REMEMBERED = 100_000
 _LONGEST_REMEMBERED = 512  # addresses count as words
 _PARTS = re.compile(r"[0-9A-Za-z]+")
@@ -24,10 +23,14 @@ class ByWord:
     def __init__(self, tokenizer: Any, form: Mapping[str, Any]) -> None:
         self._encode = tokenizer.encode
         self._known = {"": 0}
-        self._longest = form["model"]["max_input_chars_per_word"]
-        self._parts = _whole_words(form)
         self._lowers = bool(form["normalizer"]["lowercase"])
-        self._signs = {token["content"][0] for token in form.get("added_tokens") or []}
+        model, added = form["model"], [token["content"] for token in form.get("added_tokens") or []]
+        self._longest = longest = model["max_input_chars_per_word"]
+        # Entries of letters and digits alone: the longest match, and so one token, wherever they are a word.
+        self._parts = {word for word in model["vocab"] if _PARTS.fullmatch(word) and len(word) <= longest}
+        if not all(map(str.isascii, added)):
+            self._parts = set()  # normalised, they may be anything
+        self._signs = {token[0] for token in added}
         self._signs |= {sign.swapcase() for sign in self._signs}
 
     def __call__(self, text: str) -> int:
@@ -39,19 +42,13 @@ class ByWord:
             return self._sum(words)
 
     def _sum(self, words: Sequence[str]) -> int:
+        """The same where some of the words are new; these are remembered."""
         known = self._known
-        counts = self._counts([word for word in dict.fromkeys(words) if word not in known])
-        total = sum(counts[word] if word in counts else known[word] for word in words)
-        if len(known) > _MOST_REMEMBERED:
-            known.clear()
-            known[""] = 0
-        known.update((word, count) for word, count in counts.items() if len(word) <= _LONGEST_REMEMBERED)
-        return total
-
-    def _counts(self, words: Sequence[str]) -> dict[str, int]:
         counts: dict[str, int] = {}
         odd = []
-        for word in words:
+        for word in dict.fromkeys(words):
+            if word in known:
+                continue
             count = self._by_parts(word)
             if count is None:
                 odd.append(word)
@@ -60,7 +57,12 @@ class ByWord:
         if odd:
             found = Counter(self._encode(odd, is_pretokenized=True, add_special_tokens=False).word_ids)
             counts.update((word, found[at]) for at, word in enumerate(odd))
-        return counts
+        total = sum(counts[word] if word in counts else known[word] for word in words)
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+            known[""] = 0
+        known.update((word, count) for word, count in counts.items() if len(word) <= _LONGEST_REMEMBERED)
+        return total
 
     def _by_parts(self, word: str) -> int | None:
         """Of plain ASCII whose every run of letters and digits is an entry, or too long to be looked up: one
@@ -71,15 +73,6 @@ class ByWord:
         if not self._parts.issuperset(run for run in runs if len(run) <= self._longest):
             return None
         return len(word) - sum(map(len, runs)) + len(runs)
-
-
-def _whole_words(form: Mapping[str, Any]) -> set[str]:
-    """Entries of letters and digits alone: the longest match, and so one token, wherever they are a word."""
-    model, added = form["model"], form.get("added_tokens") or []
-    if not all(token["content"].isascii() for token in added):
-        return set()  # normalised, it may be anything
-    longest = model["max_input_chars_per_word"]
-    return {entry for entry in model["vocab"] if _PARTS.fullmatch(entry) and len(entry) <= longest}
 
 
 _PROBE = (
@@ -123,8 +116,11 @@ def open_counter(tokenizer: Any) -> TokenCounter:
     told = json.loads(form)
     kinds: list[TokenCounter] = [ByWord(own, told)] if is_additive(told) else []
     kinds.append(ByText(own, has_a_token_for_each_word=has_a_token_for_each_word(own, told)))
-    wanted = Asking(tokenizer)
-    return next((counter for counter in kinds if _agree(counter, wanted)), wanted)
+    # The probe is a text of awkward characters; so are each of its words, and what is left of it at places.
+    probes = [_PROBE, "", *_PROBE.split(" "), *(_PROBE[at:] for at in range(0, len(_PROBE), 7))]
+    asking = Asking(tokenizer)
+    expected = list(map(asking, probes))
+    return next((counter for counter in kinds if list(map(counter, probes)) == expected), asking)
 
 
 def is_additive(form: Mapping[str, Any]) -> bool:
@@ -204,14 +200,7 @@ class Asking:
         return len(self._tokenizer.tokenize(text))
 
 
-def _agree(counter: TokenCounter, wanted: TokenCounter) -> bool:
-    """On a text of awkward characters, on each of its words, and on each of its halves."""
-    texts = [_PROBE, "", *_PROBE.split(" "), *(_PROBE[at:] for at in range(0, len(_PROBE), 7))]
-    return all(counter(text) == wanted(text) for text in texts)
-
-
 # Counts that stop at a limit, for those who only ask whether a text fits.
-
 
 _LETTERS_PER_TOKEN = 8  # more than most texts have, so that one look is mostly enough
 _PARTS_REMEMBERED = 4  # whoever searches for a place to cut asks about many texts of the same start

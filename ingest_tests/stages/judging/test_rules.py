@@ -3,9 +3,7 @@
 import pytest
 
 from ingest_assets.settings.admission import StructureOptions
-from ingest_assets.stages.admission import rules as filler_rules
-from ingest_assets.stages.admission import rules as page_rules
-from ingest_assets.stages.admission import rules as text_rules
+from ingest_assets.stages.admission import rules
 from ingest_assets.stages.admission.facts import Facts
 from ingest_assets.stages.admission.reading import Reading
 from ingest_assets.stages.admission.rules import RULES, Rule
@@ -48,14 +46,14 @@ def test_a_rule_is_silent_about_ordinary_text(rule: Rule):
 @pytest.mark.parametrize(
     ("rule", "reading", "figure"),
     [
-        (text_rules.empty, page("---"), 0),
-        (text_rules.corrupt_text, plain("a\ufffd" * 200), 0.5),
-        (text_rules.garbled_glyphs, plain(as_glyphs("abcd ef")), 1.0),
-        (text_rules.entropy_too_low, plain("a" * 300), 0.0),
-        (text_rules.too_many_digits, plain("12345 " * 100), 1.0),
-        (text_rules.repeated_lines, page("Wait for the next page.\n" * 10), 0.9),
-        (page_rules.error_page, page("# 404\nPage not found\nReturn to the homepage"), 1.0),
-        (filler_rules.template_page, page("TBD\nTBD\nTODO\nNotes"), 0.75),
+        (rules.empty, page("---"), 0),
+        (rules.corrupt_text, plain("a\ufffd" * 200), 0.5),
+        (rules.garbled_glyphs, plain(as_glyphs("abcd ef")), 1.0),
+        (rules.entropy_too_low, plain("a" * 300), 0.0),
+        (rules.too_many_digits, plain("12345 " * 100), 1.0),
+        (rules.repeated_lines, page("Wait for the next page.\n" * 10), 0.9),
+        (rules.error_page, page("# 404\nPage not found\nReturn to the homepage"), 1.0),
+        (rules.template_page, page("TBD\nTBD\nTODO\nNotes"), 0.75),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -70,21 +68,21 @@ def test_a_finding_gives_the_figure_it_judged_by(rule: Rule, reading: Reading, f
 @pytest.mark.parametrize(
     ("rule", "loose"),
     [
-        (text_rules.corrupt_text, {"max_corrupt_share": 1.0}),
-        (text_rules.garbled_encoding, {"max_mojibake_share": 1.0}),
-        (text_rules.garbled_glyphs, {"max_glyph_share": 1.0}),
-        (text_rules.garbled_words, {"max_unsayable_share": 1.0, "max_broken_word_share": 1.0}),
-        (text_rules.entropy_too_low, {"min_entropy": 0}),
-        (text_rules.entropy_too_high, {"max_entropy": 32}),
-        (text_rules.too_many_symbols, {"max_symbol_share": 1.0}),
-        (text_rules.too_many_digits, {"max_digit_share": 1.0}),
-        (text_rules.repeated_lines, {"max_repeated_share": 1.0}),
-        (page_rules.error_page, {"max_page_chars": 0}),
-        (page_rules.login_page, {"max_page_chars": 0}),
-        (page_rules.boilerplate_page, {"max_page_chars": 0}),
-        (filler_rules.metadata_only, {"max_page_chars": 0}),
-        (filler_rules.navigation_page, {"min_links": 10_000}),
-        (filler_rules.link_list, {"min_links": 10_000}),
+        (rules.corrupt_text, {"max_corrupt_share": 1.0}),
+        (rules.garbled_encoding, {"max_mojibake_share": 1.0}),
+        (rules.garbled_glyphs, {"max_glyph_share": 1.0}),
+        (rules.garbled_words, {"max_unsayable_share": 1.0, "max_broken_word_share": 1.0}),
+        (rules.entropy_too_low, {"min_entropy": 0}),
+        (rules.entropy_too_high, {"max_entropy": 32}),
+        (rules.too_many_symbols, {"max_symbol_share": 1.0}),
+        (rules.too_many_digits, {"max_digit_share": 1.0}),
+        (rules.repeated_lines, {"max_repeated_share": 1.0}),
+        (rules.error_page, {"max_page_chars": 0}),
+        (rules.login_page, {"max_page_chars": 0}),
+        (rules.boilerplate_page, {"max_page_chars": 0}),
+        (rules.metadata_only, {"max_page_chars": 0}),
+        (rules.navigation_page, {"min_links": 10_000}),
+        (rules.link_list, {"min_links": 10_000}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -99,8 +97,8 @@ def test_rest_decides_whether_a_page_is_kept():
     """The same error page below a short article is an article."""
     error = "# 404\nThe page you requested was not found on this server.\nPlease check the URL."
 
-    assert page_rules.error_page(facts(error), LIMITS) is not None
-    assert page_rules.error_page(facts(f"{error}\n{ENGLISH}"), LIMITS) is None
+    assert rules.error_page(facts(error), LIMITS) is not None
+    assert rules.error_page(facts(f"{error}\n{ENGLISH}"), LIMITS) is None
 
 
 def test_menus_around_an_error_do_not_hide_it():
@@ -108,4 +106,4 @@ def test_menus_around_an_error_do_not_hide_it():
     menu = "\n".join(f"[Entry number {number}]" for number in range(60))
     error = "# 404\nThe page you requested was not found on this server.\nPlease check the URL."
 
-    assert page_rules.error_page(facts(f"{menu}\n{error}\n{menu}"), LIMITS) is not None
+    assert rules.error_page(facts(f"{menu}\n{error}\n{menu}"), LIMITS) is not None
