@@ -3,7 +3,7 @@
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,10 @@ from ingest_assets.intake import batches
 from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.folders.changes import Changes, Decisions, Hashed, ScanLimits, decide, find_changes
 from ingest_assets.intake.folders.walk import Exclusions, Problem, require_folder
-from ingest_assets.intake.ledger import Ledger, Source, bump, last_seq, replace_problems
+from ingest_assets.intake.ledger import Ledger, Source, bump, last_seq
 from ingest_assets.intake.queue.acquired import settle
 from ingest_assets.intake.schema import batches as batch_table
-from ingest_assets.intake.schema import documents
+from ingest_assets.intake.schema import documents, scan_problems
 
 _REFUSED = "its id is that of a queued document; rename the file, or queue the other under another id"
 # How exactly `last_seen` is kept: to write it for every file at every look would be most of a look's work.
@@ -64,7 +64,7 @@ def scan_sources(
         touched |= settle(connection, decisions.hashes(), now)
         bump(connection, touched)
         for source, changes in found:
-            _note(connection, source, changes, now)
+            _record_look(connection, source, changes, now)
     return _report(found, decisions, touched)
 
 
@@ -132,7 +132,15 @@ def _facts(file: Hashed, now: float) -> dict[str, Any]:
 
 def _write(connection: sa.Connection, decisions: Decisions, new: list[dict[str, Any]], now: float) -> None:
     """Rows that move are taken out before any is put in: one may take the place that another one leaves."""
-    moved = list(_taken_out(connection, decisions, now))
+    movers = {before.doc_id: file for before, file in decisions.moved}
+    moved = []  # put in again with the same home and number at another place
+    for ids in in_groups([*movers, *(document.doc_id for document in decisions.replaced)]):
+        is_one = documents.c.doc_id.in_(ids)
+        taken_out = connection.execute(sa.select(documents).where(is_one)).mappings().all()
+        connection.execute(documents.delete().where(is_one))
+        moved += [
+            {**row, **_facts(movers[row["doc_id"]], now)} for row in taken_out if row["doc_id"] in movers
+        ]
     gone = [{"row": document.doc_id, "deleted_at": now} for document in decisions.deleted]
     here = [_facts(file, now) | {"row": before.doc_id} for before, file in decisions.known]
     is_row = documents.c.doc_id == sa.bindparam("row")
@@ -144,23 +152,15 @@ def _write(connection: sa.Connection, decisions: Decisions, new: list[dict[str, 
             connection.execute(documents.insert(), rows)
 
 
-def _taken_out(connection: sa.Connection, decisions: Decisions, now: float) -> Iterator[dict[str, Any]]:
-    """Moved documents' rows as they have to be put in again: the same home and number at another place."""
-    movers = {before.doc_id: file for before, file in decisions.moved}
-    for ids in in_groups([*movers, *(document.doc_id for document in decisions.replaced)]):
-        is_one = documents.c.doc_id.in_(ids)
-        rows = connection.execute(sa.select(documents).where(is_one)).mappings().all()
-        connection.execute(documents.delete().where(is_one))
-        yield from ({**row, **_facts(movers[row["doc_id"]], now)} for row in rows if row["doc_id"] in movers)
-
-
-def _note(connection: sa.Connection, source: Source, changes: Changes, now: float) -> None:
+def _record_look(connection: sa.Connection, source: Source, changes: Changes, now: float) -> None:
     """Who was seen, unless that is not known of all, and what was not taken in."""
     if not changes.unseen:
         living = (documents.c.source == source.name) & documents.c.deleted_at.is_(None)
         is_old = living & (documents.c.last_seen <= now - _SEEN_WITHIN_SECONDS)
         connection.execute(documents.update().where(is_old).values(last_seen=now))
-    replace_problems(connection, source.name, [(p.path, p.reason) for p in changes.problems])
+    connection.execute(scan_problems.delete().where(scan_problems.c.source == source.name))
+    for path, reason in {problem.path: problem.reason for problem in changes.problems}.items():
+        connection.execute(scan_problems.insert().values(source=source.name, path=path, reason=reason))
 
 
 def _report(found: Sequence[tuple[Source, Changes]], decisions: Decisions, touched: set[str]) -> ScanReport:
@@ -210,8 +210,9 @@ def register(
     mounted, must not send every document's path into the void.
     """
     known = {source.name: source for source in ledger.sources()}
-    for source in watched_sources(ledger, folders):
-        _require_apart(source, watched_sources(ledger, folders))
+    watched = watched_sources(ledger, folders)
+    for source in watched:
+        _require_apart(source, watched)
         before = known.get(source.name)
         if before != source and (before is None or before.path == source.path or source.path.is_dir()):
             ledger.put_source(source, clock())
@@ -225,7 +226,8 @@ def add_folder(
     known = ledger.sources()
     if all(source.path != folder for source in known):
         _require_apart(Source("", folder), known)
-    return ledger.add_source(folder, _name_from(name or folder.name), clock())
+    wish = re.sub(r"[^A-Za-z0-9._-]+", "-", name or folder.name).strip("-._")
+    return ledger.add_source(folder, wish[:56] or "folder", clock())  # 64 may be stored: room for a number
 
 
 def scan(
@@ -268,7 +270,3 @@ def _require_apart(source: Source, others: Sequence[Source]) -> None:
                 f"{source.path} and {other.path}, watched as {other.name!r}, share files; "
                 "watch only one of them, or use the same name."
             )
-
-
-def _name_from(wish: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", wish).strip("-._")[:56] or "folder"
