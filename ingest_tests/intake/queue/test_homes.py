@@ -5,6 +5,7 @@ from ingest_assets.intake.queue.queue import Filter, Queue
 from ingest_assets.settings.intake import BatchLimits, QueueOptions
 from ingest_tests.intake.conftest import Watched
 from ingest_tests.intake.queue.conftest import DONE, NOW, some
+from ingest_tests.intake.queue.ends import ack
 
 LIMITS = BatchLimits(max_documents=2)
 
@@ -58,4 +59,4 @@ def test_a_lease_can_be_for_one_batch(watched: Watched) -> None:
         ["a2", "a3"],
     ]
     assert homes(queue)["a3"] is None
-    assert queue.ack(one[0].token, DONE, NOW)
+    assert ack(queue, one[0].token, DONE, NOW)
