@@ -1,7 +1,8 @@
 """Documents from the web: one polite, bounded, resumable attempt at a URL, into a content-addressed store.
 
-`fetch.py` makes the attempt, `addresses.py` and `network.py` say which addresses may be asked, `hosts.py` how
-often, `sniffing.py` what came instead of a document, `errors.py` why it did not work.
+`fetch.py` makes the attempt, `exchange.py` its requests, `addresses.py` and `network.py` say which addresses
+may be asked, `hosts.py` how often. `decoding.py` unpacks a body, `sniffing.py` tells what it is, `errors.py`
+why it did not work.
 """
 
 from ingest_assets.intake.fetch.addresses import checked_url, host_of, shown

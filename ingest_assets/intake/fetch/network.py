@@ -170,10 +170,14 @@ class CheckedDialler(httpcore.NetworkBackend):
     def _resolve(self, host: str, port: int, timeout: float | None) -> Sequence[str]:
         """The resolver has no time limit of its own, so it runs beside and is left behind when late."""
         answers: queue.SimpleQueue[Sequence[str] | OSError | UnicodeError] = queue.SimpleQueue()
-        asking = threading.Thread(
-            target=_ask, args=(self._network.resolver, host, port, answers), name="fetch-dns", daemon=True
-        )
-        asking.start()
+
+        def ask() -> None:
+            try:
+                answers.put(self._network.resolver(host, port))
+            except (OSError, UnicodeError) as error:
+                answers.put(error)
+
+        threading.Thread(target=ask, name="fetch-dns", daemon=True).start()
         left = self.deadline.left_s()
         try:
             answer = answers.get(timeout=left if timeout is None else min(timeout, left))
@@ -183,22 +187,12 @@ class CheckedDialler(httpcore.NetworkBackend):
                 f"{host} was not resolved within {timeout:g} s; it is tried again.", detail={"host": host}
             ) from None
         if isinstance(answer, Exception) or not answer:
+            why = answer.strerror or "unknown" if isinstance(answer, OSError) else "not a name"
             raise NameUnknown(
-                f"{host} has no address ({_why(answer)}); it is tried again, or correct the URL.",
+                f"{host} has no address ({why}); it is tried again, or correct the URL.",
                 detail={"host": host},
             )
         return answer
-
-
-def _ask(resolver: Resolver, host: str, port: int, answers: "queue.SimpleQueue[typing.Any]") -> None:
-    try:
-        answers.put(resolver(host, port))
-    except (OSError, UnicodeError) as error:
-        answers.put(error)
-
-
-def _why(answer: object) -> str:
-    return answer.strerror or "unknown" if isinstance(answer, OSError) else "not a name"
 
 
 class DirectTransport(httpx.BaseTransport):
