@@ -128,10 +128,18 @@ def _sqlite_engine(path: Path | None, *, is_copy: bool) -> sa.Engine:
     url = sa.URL.create("sqlite", database=None if path is None else str(path))
     if is_copy:  # one connection, which needs no other file and works on when the file has lost its name
         engine = sa.create_engine(url, poolclass=sa.StaticPool)
-        sa.event.listen(engine, "connect", _configure_copy)
-        return engine
-    engine = sa.create_engine(url, connect_args={"timeout": _WAIT_FOR_WRITER_SECONDS})
-    sa.event.listen(engine, "connect", _configure_sqlite)
+        pragmas = ("synchronous=OFF", "journal_mode=MEMORY")
+    else:
+        engine = sa.create_engine(url, connect_args={"timeout": _WAIT_FOR_WRITER_SECONDS})
+        pragmas = ("journal_mode=WAL", "synchronous=FULL")
+
+    @sa.event.listens_for(engine, "connect")
+    def configure(connection: Any, _record: Any) -> None:
+        # Transactions begin where `Database.begin` says, not where sqlite3 guesses.
+        connection.isolation_level = None
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+
     return engine
 
 
@@ -143,16 +151,3 @@ def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
         raise ConfigError(
             "ledger: PostgreSQL needs the driver psycopg; install it: pip install 'ingest-assets[postgres]'."
         ) from None
-
-
-def _configure_sqlite(connection: Any, _record: Any) -> None:
-    # Transactions begin where `Database.begin` says, not where sqlite3 guesses.
-    connection.isolation_level = None
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-
-
-def _configure_copy(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None
-    connection.execute("PRAGMA synchronous=OFF")
-    connection.execute("PRAGMA journal_mode=MEMORY")

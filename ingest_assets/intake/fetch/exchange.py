@@ -150,7 +150,9 @@ class Exchange:
 
 def _network_error(error: Exception, url: httpx.URL, *, is_body: bool) -> errors.FetchError:
     detail = {"url": shown(url)}
-    causes = list(_causes(error))
+    causes: list[BaseException] = [error]
+    while (deeper := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(deeper)
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             reason = cause.verify_message.rstrip(".")
@@ -162,9 +164,3 @@ def _network_error(error: Exception, url: httpx.URL, *, is_body: bool) -> errors
     reason = next(numbered, "the connection was closed").lower()
     text = f"{shown(url)} gave no answer ({reason}); it is tried again."
     return errors.ConnectionFailed(text, detail=detail)
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

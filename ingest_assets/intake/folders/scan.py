@@ -47,56 +47,39 @@ class ScanReport:
 
 
 def scan_sources(
-    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float] = time.time
+    ledger: Ledger,
+    watched: Watched,
+    limits: ScanLimits,
+    clock: Callable[[], float] = time.time,
+    *,
+    dry_run: bool = False,
 ) -> ScanReport:
-    """Look at folders and bring the ledger up to date, wholly or not at all.
+    """Look at folders and bring the ledger up to date, wholly or not at all; a dry run writes nothing.
 
-    All folders first, as a file may have moved from one to another. One that is not there deletes nothing.
+    All folders first, as a file may have moved from one to another; they share the time that hashing may
+    take. A folder that is not there deletes nothing.
     """
-    found = _look(ledger, watched, limits, clock)
-    now = clock()
-    with ledger.begin() as connection:
-        decisions = decide(connection, [changes for _, changes in found])
-        _add_refused(found, decisions)
-        new = _new_rows(connection, decisions.new, limits, now)
-        touched = decisions.touched() | {row["batch"] for row in new}
-        _write(connection, decisions, new, now)
-        touched |= settle(connection, decisions.hashes(), now)
-        bump(connection, touched)
-        for source, changes in found:
-            _record_look(connection, source, changes, now)
-    return _report(found, decisions, touched)
-
-
-def preview_sources(
-    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float] = time.time
-) -> ScanReport:
-    """Say what a scan would find, and write nothing."""
-    found = _look(ledger, watched, limits, clock)
-    with ledger.database.connect() as connection:
-        decisions = decide(connection, [changes for _, changes in found])
-        new = _new_rows(connection, decisions.new, limits, clock())
-    _add_refused(found, decisions)
-    return _report(found, decisions, decisions.touched() | {row["batch"] for row in new})
-
-
-def _look(
-    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float]
-) -> list[tuple[Source, Changes]]:
-    """The changes of every folder; they share the time that hashing may take."""
     started = time.monotonic()
-    found = []
+    found: list[tuple[Source, Changes]] = []
     for source, exclude in watched:
         left = max(0.0, limits.budget_seconds - (time.monotonic() - started))
         changes = find_changes(ledger, source, exclude, replace(limits, budget_seconds=left), clock)
         found.append((source, changes))
-    return found
-
-
-def _add_refused(found: Sequence[tuple[Source, Changes]], decisions: Decisions) -> None:
-    for source, changes in found:
-        mine = [file for file in decisions.refused if file.source == source.name]
-        changes.problems.extend(Problem(file.file.path, _REFUSED) for file in mine)
+    now = clock()
+    with ledger.database.connect() if dry_run else ledger.begin() as connection:
+        decisions = decide(connection, [changes for _, changes in found])
+        for source, changes in found:
+            refused = [file for file in decisions.refused if file.source == source.name]
+            changes.problems.extend(Problem(file.file.path, _REFUSED) for file in refused)
+        new = _new_rows(connection, decisions.new, limits, now)
+        touched = decisions.touched() | {row["batch"] for row in new}
+        if not dry_run:
+            _write(connection, decisions, new, now)
+            touched |= settle(connection, decisions.hashes(), now)
+            bump(connection, touched)
+            for source, changes in found:
+                _record_look(connection, source, changes, now)
+    return _report(found, decisions, touched)
 
 
 def _new_rows(
@@ -248,7 +231,7 @@ def preview(
     not_documents: frozenset[Path] = frozenset(),
 ) -> ScanReport:
     """What `scan` would find, with nothing written; folders new to the ledger are looked at too."""
-    return preview_sources(ledger, _with_exclusions(ledger, folders, not_documents), limits)
+    return scan_sources(ledger, _with_exclusions(ledger, folders, not_documents), limits, dry_run=True)
 
 
 def _with_exclusions(

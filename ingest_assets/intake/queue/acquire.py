@@ -257,10 +257,13 @@ class Acquirer:
                 self._desk.measures.fetched(received_bytes, seconds, lease.artifact.resolver)
             with self._lock:
                 self._report.size_bytes += received_bytes
-            if error is None:
-                self._succeeded(lease, came[0])
-            else:
+            if error is not None:
                 self._failed(lease, error)
+            elif isinstance(found := came[0], NotModified):
+                ended = self._desk.catalogue.unchanged(lease, found.etag, found.last_modified, self._clock())
+                self._count(lease, ended)
+            else:
+                self._count(lease, self._desk.catalogue.done(lease, found, self._clock()))
         self._has_room.set()
 
     def _has_quota(self, lease: Lease) -> bool:
@@ -272,14 +275,6 @@ class Acquirer:
                 self._give_back(lease, wait_s)
                 return False
         return True
-
-    def _succeeded(self, lease: Lease, found: "Acquired | NotModified") -> None:
-        catalogue, now = self._desk.catalogue, self._clock()
-        if isinstance(found, NotModified):
-            ended = catalogue.unchanged(lease, found.etag, found.last_modified, now)
-        else:
-            ended = catalogue.done(lease, found, now)
-        self._count(lease, ended)
 
     def _failed(self, lease: Lease, error: BaseException) -> None:
         if isinstance(error, LeaseLost):
