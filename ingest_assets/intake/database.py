@@ -15,7 +15,7 @@ Lock = Literal["ledger", "enqueue", "lease"]
 
 _POSTGRES = "postgresql+psycopg"
 _SPELLINGS = {"postgres", "postgresql", _POSTGRES}
-_WAIT_FOR_WRITER_SECONDS = 60
+_WAIT_FOR_WRITER_SECONDS = 60  # SQLite has one at a time, and a scan of a large folder writes for a while
 # SQLite built before 3.32 takes at most 999 values in one statement.
 _VALUES_PER_QUERY = 500
 _FROM_OUTSIDE = {

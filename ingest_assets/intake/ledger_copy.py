@@ -18,8 +18,8 @@ from ingest_assets.intake import schema
 from ingest_assets.intake.database import Database
 from ingest_assets.intake.ledger import Ledger
 
-_TRIES = 5
-_WAL_HEADER_BYTES = 32
+_TRIES = 5  # after so many, somebody writes all the time
+_WAL_HEADER_BYTES = 32  # as in SQLite's file format; it holds two salts that change when the log begins anew
 _BLOCK_BYTES = 256 * 1024
 _ROWS_AT_A_TIME = 10_000
 # Two writes within one tick of a file system's clock look like one.

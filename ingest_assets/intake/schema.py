@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from ingest_assets.core.errors import IngestError
 
+# 1 knew watched folders; 2 added the queue and its quotas; 3 what was acquired, its counts and the claims.
 LEDGER_VERSION = 3
 
 metadata = sa.MetaData()

@@ -5,7 +5,7 @@ may be asked, `hosts.py` how often. `decoding.py` unpacks a body, `sniffing.py` 
 why it did not work.
 """
 
-from ingest_assets.intake.fetch.addresses import checked_url, host_of, shown
+from ingest_assets.intake.fetch.addresses import checked_url, shown
 from ingest_assets.intake.fetch.errors import FetchError
 from ingest_assets.intake.fetch.fetch import Fetched, Fetcher, NotModified, Validators
 from ingest_assets.intake.fetch.network import Clock, Network
@@ -19,6 +19,5 @@ __all__ = [
     "NotModified",
     "Validators",
     "checked_url",
-    "host_of",
     "shown",
 ]

@@ -9,7 +9,7 @@ import httpx
 
 from ingest_assets.intake.fetch.errors import AddressRefused, UrlRefused
 
-MAX_SHOWN_CHARS = 200
+MAX_SHOWN_CHARS = 200  # a URL may have thousands, and a message is a line
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")

@@ -24,6 +24,7 @@ from ingest_assets.intake.fetch.network import (
 from ingest_assets.settings.intake import FetchOptions
 
 PRODUCT = "ingest-assets"
+# Where Retry-After is about the whole host, not about the one document.
 _ASKS_FOR_A_PAUSE = (429, 503)
 
 

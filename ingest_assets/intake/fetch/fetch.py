@@ -21,7 +21,8 @@ from ingest_assets.intake.fetch.network import Clock, Deadline, Network
 from ingest_assets.settings.intake import FetchOptions
 
 MEBIBYTE = 1024 * 1024
-_WHOLE = (200, 203)
+_WHOLE = (200, 203)  # a 203 is a 200 that a proxy has changed
+# The file is another one by now, or shorter than what is there of it: it is asked for from its beginning.
 _NOT_THAT_RANGE = (206, 416)
 _STRONG_AFTER_S = 60.0  # RFC 9110, 8.8.2.2: a change within the same second would go unseen
 

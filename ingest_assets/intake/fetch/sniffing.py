@@ -18,6 +18,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+# By which browsers know HTML (WHATWG MIME Sniffing), and a few that pages without a head begin with.
 _TAGS = rb"html|head|body|title|meta|link|style|script|iframe|div|table|h[1-6]|p|br|a|b|font"
 _TAG = re.compile(
     rb"\A\s*(?:<!--.*?-->\s*)*<(?:" + _TAGS + rb")[\s/>]",
@@ -26,7 +27,7 @@ _TAG = re.compile(
 _XML_CHARSET = re.compile(rb"\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:-]{1,40})[\"']")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,400}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 _SUFFIXES = mimetypes.MimeTypes()  # Python's own table: the system's differs between machines
-_FALLBACK_CHARSET = "windows-1252"
+_FALLBACK_CHARSET = "windows-1252"  # what browsers take a page for that says nothing of itself
 
 Sniffer = Callable[[str, bytes], str]
 """Media type of a file by its name and its first bytes, as `parsing.media.media_type` tells it."""

@@ -53,6 +53,7 @@ class Exclusions:
     folders: frozenset[Path] = frozenset()
 
     def covers(self, entry: "os.DirEntry[str]", path: str) -> bool:
+        # "~$" is how Office names the lock file beside a document that is open.
         if entry.name.startswith((".", "~$")) or any(fnmatchcase(path, p) for p in self.patterns):
             return True
         # Making a path takes longer than all the rest, and there are many files and few folders.

@@ -29,8 +29,9 @@ from ingest_assets.settings.intake import QueueOptions
 
 # What becomes possible within so many seconds is waited for, in place of another run.
 PATIENCE_S = 5.0
+# Waits between two looks for room double from the first to the last.
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0
-_SHOW_S = 10.0
+_SHOW_S = 10.0  # between two lines of progress
 _BLOCK = 1024 * 1024
 
 # Runs a call and gives what it raised, if it is an error that must not end the thread.
@@ -64,7 +65,8 @@ class Leases:
         self._queue, self._options, self._guard, self._clock = queue, options, guard, clock
         self._held: set[str] = set()
         self._lost: set[str] = set()
-        self._stopping, self._over = threading.Event(), threading.Event()
+        self.stopping = threading.Event()  # set: begin nothing more, end what is under way at its next piece
+        self._over = threading.Event()
         self._beats = threading.Thread(target=self._beat, name="ingest-heartbeat", daemon=True)
 
     def __enter__(self) -> "Leases":
@@ -74,19 +76,6 @@ class Leases:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._beats.join(self._options.heartbeat_seconds)
-
-    @property
-    def is_stopping(self) -> bool:
-        """True once nothing more is to be begun."""
-        return self._stopping.is_set()
-
-    def stop(self) -> None:
-        """Begin nothing more, and end what is under way at its next piece."""
-        self._stopping.set()
-
-    def sleep(self, seconds: float) -> bool:
-        """Wait, and say whether a stop cut it short."""
-        return self._stopping.wait(seconds)
 
     def give_back(self) -> None:
         """Let go of what is held still: whoever hangs there finds its lease lost, should it ever go on."""
@@ -98,7 +87,7 @@ class Leases:
         """Keep a lease alive for the length of a block; the block calls what it is given for every piece."""
 
         def require(_count: int) -> None:
-            if self._stopping.is_set():
+            if self.stopping.is_set():
                 raise Stopped(f"{lease.artifact.artifact_id} was on its way when the run was stopped.")
             if lease.token in self._lost:
                 raise LeaseLost(f"{lease.artifact.artifact_id} is another worker's by now.")
@@ -201,7 +190,7 @@ class Acquirer:
 
     def stop(self) -> None:
         """Begin nothing more, and give back what is under way; from any thread."""
-        self._leases.stop()
+        self._leases.stopping.set()
         self._has_room.set()
 
     def _work(self, batch: str, end: threading.Event) -> None:
@@ -227,7 +216,7 @@ class Acquirer:
         """
         look_s = _FIRST_LOOK_S
         with self._door:
-            while not self._leases.is_stopping:
+            while not self._leases.stopping.is_set():
                 self._has_room.clear()
                 found = self._desk.queue.lease(self._worker, 1, self._clock(), batch=batch)
                 if found:
@@ -271,7 +260,7 @@ class Acquirer:
         resolver = lease.artifact.resolver
         while (wait_s := self._desk.quotas.take(resolver, self._clock())) > 0:
             self._desk.measures.throttled(resolver)
-            if wait_s > PATIENCE_S or self._leases.sleep(wait_s):
+            if wait_s > PATIENCE_S or self._leases.stopping.wait(wait_s):
                 self._give_back(lease, wait_s)
                 return False
         return True

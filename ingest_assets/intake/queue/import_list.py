@@ -21,7 +21,8 @@ from ingest_assets.intake.queue.queue import Queue
 
 MAX_LINE_BYTES = 1024 * 1024
 _LINES_PER_STORE = 1000
-_MAX_FAULTS, _MAX_NAME_CHARS, _MAX_DIGITS = 3, 80, 1000
+_MAX_FAULTS, _MAX_NAME_CHARS = 3, 80  # one line on a screen says what is wrong
+_MAX_DIGITS = 1000  # Python itself stops at 4300
 _KEYS = ", ".join(entry.alias or name for name, entry in NewArtifact.model_fields.items())
 
 

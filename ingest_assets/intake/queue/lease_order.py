@@ -82,7 +82,8 @@ def choose(
     batch: str | None = None,
     first_look: int = 200,
 ) -> list[int]:
-    """Numbers of the artifacts to lease, in the order of the line."""
+    """Numbers of the artifacts to lease, in the order of the line; `first_look` is how much of its head is
+    read before the lanes are."""
     if batch is not None:  # a batch is small
         return _first_come(_read(connection, _line(now).where(artifacts.c.batch == batch)), room, limit)
     look = max(first_look, 2 * limit)
