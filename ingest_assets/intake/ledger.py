@@ -1,6 +1,7 @@
 """The catalogue of every document: what it is, where it lives, when it was seen and when it went."""
 
 import contextlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,12 @@ class Ledger:
                 bump(connection, held_in.all())
 
     def add_source(self, path: Path, wish: str, now: float) -> Source:
-        """The source of a folder: the one that is there, or a new one with a free name like `wish`."""
+        """The source of a folder: the one that is there, or a new one with a free name like `wish`.
+
+        The name is one that the settings would take, too, so that the folder can be moved there.
+        """
+        # 64 characters may be stored: there is room for a number.
+        wish = re.sub(r"[^A-Za-z0-9._-]+", "-", wish).strip("-._")[:56] or "folder"
         with self.begin() as connection:
             known = {row.name: row for row in connection.execute(sa.select(sources))}
             for row in known.values():

@@ -149,7 +149,7 @@ class Fetcher:
         """
         start = checked_url(url)
         limit_s = min(self._options.total_timeout_s, float("inf") if max_seconds is None else max_seconds)
-        deadline = Deadline.after(limit_s, shown(start), self._clock)
+        deadline = Deadline(limit_s, shown(start), self._clock)
         exchange = Exchange(self._options, self._hosts, self._network, self._clock, deadline)
         try:
             with self._blobs.download(str(start)) as download:

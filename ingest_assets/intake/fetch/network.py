@@ -32,28 +32,21 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
 
 
-@dataclass(frozen=True, slots=True)
 class Deadline:
-    """When a fetch must have ended; `url` is as `shown` gives it."""
+    """When a fetch must have ended, so many seconds from now; `url` is as `shown` gives it."""
 
-    url: str
-    limit_s: float
-    ends_s: float
-    clock: Clock
-
-    @classmethod
-    def after(cls, limit_s: float, url: str, clock: Clock) -> "Deadline":
-        """A deadline so many seconds from now."""
-        return cls(url, limit_s, clock.monotonic_s() + limit_s, clock)
+    def __init__(self, limit_s: float, url: str, clock: Clock) -> None:
+        self._limit_s, self._url, self._clock = limit_s, url, clock
+        self._ends_s = clock.monotonic_s() + limit_s
 
     def left_s(self) -> float:
         """Seconds left; raises `FetchTimeout` when there are none."""
-        left = self.ends_s - self.clock.monotonic_s()
+        left = self._ends_s - self._clock.monotonic_s()
         if left <= 0:
             raise FetchTimeout(
-                f"{self.url} was not complete after {self.limit_s:g} s; it is tried again, "
+                f"{self._url} was not complete after {self._limit_s:g} s; it is tried again, "
                 "or raise fetch.total_timeout_s.",
-                detail={"url": self.url},
+                detail={"url": self._url},
             )
         return left
 

@@ -73,7 +73,7 @@ def find_changes(
     source: Source,
     exclude: Exclusions,
     limits: ScanLimits,
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float],
 ) -> Changes:
     """Compare a folder with the ledger: by size and time first, then by hash; one file is always hashed."""
     columns = [documents.c[name] for name in Known._fields]

@@ -1,7 +1,6 @@
 """Bringing the ledger up to date with the watched folders, and giving each new document its home batch."""
 
 import itertools
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -184,9 +183,7 @@ def watched_sources(ledger: Ledger, folders: Sequence[WatchedFolder]) -> list[So
     return [named[name] for name in sorted(named)]
 
 
-def register(
-    ledger: Ledger, folders: Sequence[WatchedFolder], clock: Callable[[], float] = time.time
-) -> None:
+def register(ledger: Ledger, folders: Sequence[WatchedFolder]) -> None:
     """Make the ledger know the folders of the settings; a folder that moved keeps its documents.
 
     A new place is taken over only when there is a folder: a slip in the settings, or a disk that is not
@@ -198,19 +195,16 @@ def register(
         _require_apart(source, watched)
         before = known.get(source.name)
         if before != source and (before is None or before.path == source.path or source.path.is_dir()):
-            ledger.put_source(source, clock())
+            ledger.put_source(source, time.time())
 
 
-def add_folder(
-    ledger: Ledger, path: Path, name: str | None = None, clock: Callable[[], float] = time.time
-) -> Source:
-    """Watch a folder under the name given, or one made from its own, unless it is watched already."""
+def add_folder(ledger: Ledger, path: Path) -> Source:
+    """Watch a folder under a name made from its own, unless it is watched already."""
     folder = require_folder(path)
     known = ledger.sources()
     if all(source.path != folder for source in known):
         _require_apart(Source("", folder), known)
-    wish = re.sub(r"[^A-Za-z0-9._-]+", "-", name or folder.name).strip("-._")
-    return ledger.add_source(folder, wish[:56] or "folder", clock())  # 64 may be stored: room for a number
+    return ledger.add_source(folder, folder.name, time.time())
 
 
 def scan(

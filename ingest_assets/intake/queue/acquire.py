@@ -169,9 +169,9 @@ class Acquirer:
         with self._leases:
             try:
                 for number in range(min(self._desk.options.max_workers, due)):
-                    ends.append(threading.Event())
-                    name, work = f"ingest-acquire-{number}", (batch, ends[-1])
-                    threading.Thread(target=self._work, args=work, name=name, daemon=True).start()
+                    end, name = threading.Event(), f"ingest-acquire-{number}"
+                    threading.Thread(target=self._work, args=(batch, end), name=name, daemon=True).start()
+                    ends.append(end)
                 for end in ends:
                     while not end.wait(_SHOW_S):
                         self._show(self._report)
