@@ -6,7 +6,6 @@ was cut off as whole, and expands a piece in full before a limit can be applied.
 
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from ingest_assets.intake.fetch.errors import BodyCutOff, BombRefused, EncodingRefused
 
@@ -16,19 +15,6 @@ PIECE_BYTES = 64 * 1024
 MAX_RATIO = 250
 RATIO_COUNTS_FROM_BYTES = 8 * 1024 * 1024
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WBITS = 16 + zlib.MAX_WBITS
-
-
-class Inflater(Protocol):
-    """What zlib's decompression objects offer; their own class has no public name."""
-
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    @property
-    def eof(self) -> bool: ...
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
 
 
 def is_plain(encoding: str) -> bool:
@@ -52,14 +38,14 @@ def decoded(pieces: Iterable[bytes], encoding: str, url: str) -> Iterator[bytes]
 
 
 def _inflated(pieces: Iterable[bytes], name: str, url: str) -> Iterator[bytes]:
-    inflater: Inflater | None = None
+    inflater = None
     wire_bytes = plain_bytes = 0
     for piece in pieces:
         wire_bytes += len(piece)
         waiting, may_hold_more = piece, False
         while waiting or may_hold_more:
             if inflater is None or (inflater.eof and _starts_member(waiting, name)):
-                inflater = _inflater(name, waiting)
+                inflater = zlib.decompressobj(_window_bits(name, waiting))
             elif inflater.eof:
                 break  # whatever follows the last member is padding
             try:
@@ -85,9 +71,10 @@ def _starts_member(waiting: bytes, name: str) -> bool:
     return name != "deflate" and waiting != b"" and _GZIP_MAGIC.startswith(waiting[:2])
 
 
-def _inflater(name: str, first: bytes) -> Inflater:
+def _window_bits(name: str, first: bytes) -> int:
+    """By which zlib knows the format."""
     if name != "deflate":
-        return zlib.decompressobj(_GZIP_WBITS)
+        return 16 + zlib.MAX_WBITS
     # "deflate" means zlib's format, and many servers send it without zlib's header.
     has_header = first[0] & 0x0F == 8 and (len(first) < 2 or int.from_bytes(first[:2], "big") % 31 == 0)
-    return zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    return zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS

@@ -203,9 +203,10 @@ class Fetcher:
             if response.status_code in _WHOLE:
                 return self._received(exchange, response, download, on_bytes)
             if response.status_code == 304 and known is not None and condition:
-                etag, last_modified = _validators(response)
                 return NotModified(
-                    str(response.url), etag or known.etag, last_modified or known.last_modified
+                    str(response.url),
+                    response.headers.get("etag") or known.etag,
+                    response.headers.get("last-modified") or known.last_modified,
                 )
             raise exchange.refusal(response)
 
@@ -268,7 +269,6 @@ class Fetcher:
         names = (response.url.path, suggested_name(response.headers))
         kind = sniffing.media_type(head, names, claimed, self._sniff)
         is_text = sniffing.is_text(kind)
-        etag, last_modified = _validators(response)
         return Fetched(
             path=blob.path,
             content_hash=blob.content_hash,
@@ -276,8 +276,8 @@ class Fetcher:
             media_type=kind,
             charset=sniffing.charset(blob.path, head, claimed_charset) if is_text else None,
             final_url=str(response.url),
-            etag=etag,
-            last_modified=last_modified,
+            etag=response.headers.get("etag"),
+            last_modified=response.headers.get("last-modified"),
             declared_type=claimed,
             resumed_from_bytes=resumed_from_bytes,
             is_new=blob.is_new,
@@ -292,7 +292,3 @@ def _goes_on(response: httpx.Response, download: Download) -> bool:
     is_same = etag is None or not before.startswith('"') or etag.strip() == before
     first, last, _ = content_range(response.headers) or (-1, -1, None)
     return is_same and first == download.size_bytes <= last
-
-
-def _validators(response: httpx.Response) -> tuple[str | None, str | None]:
-    return response.headers.get("etag"), response.headers.get("last-modified")
