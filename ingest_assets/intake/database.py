@@ -2,7 +2,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,8 @@ Lock = Literal["ledger", "enqueue", "lease"]
 
 _POSTGRES = "postgresql+psycopg"
 _SPELLINGS = {"postgres", "postgresql", _POSTGRES}
-_WAIT_FOR_WRITER_SECONDS = 60
+_WAIT_FOR_WRITER_SECONDS = 60  # SQLite has one at a time, and a scan of a large folder writes for a while
+# SQLite built before 3.32 takes at most 999 values in one statement.
 _VALUES_PER_QUERY = 500
 _FROM_OUTSIDE = {
     sqlite3.SQLITE_BUSY,
@@ -40,22 +41,26 @@ class Database:
     def __init__(
         self, where: Path | str | None, *, copy_of: Path | str | None = None, read_only: bool = False
     ) -> None:
-        self.where = _name(where if copy_of is None else copy_of)
+        shown = where if copy_of is None else copy_of
+        # Goes into messages, so a password in a URL is hidden.
+        self.where = (
+            _postgres_url(shown).render_as_string(hide_password=True)
+            if isinstance(shown, str)
+            else str(shown)
+        )
         self.is_postgres = isinstance(where, str)
         if isinstance(where, str):
             self._engine = _postgres_engine(_postgres_url(where), read_only)
         else:
-            self._engine = _sqlite_engine(_sqlite_url(where), is_copy=copy_of is not None)
+            self._engine = _sqlite_engine(where, is_copy=copy_of is not None)
 
     def close(self) -> None:
         """Close the connections."""
         self._engine.dispose()
 
-    @contextlib.contextmanager
-    def connect(self) -> Iterator[sa.Connection]:
+    def connect(self) -> contextlib.AbstractContextManager[sa.Connection]:
         """A connection for reading."""
-        with self._engine.connect() as connection:
-            yield connection
+        return self._engine.connect()
 
     @contextlib.contextmanager
     def begin(self, lock: Lock | None = None) -> Iterator[sa.Connection]:
@@ -100,21 +105,11 @@ def _is_from_outside(error: sa.exc.DatabaseError) -> bool:
     return isinstance(error, sa.exc.OperationalError)
 
 
-def _name(where: Path | str | None) -> str:
-    """For messages, without a password."""
-    return _postgres_url(where).render_as_string(hide_password=True) if isinstance(where, str) else str(where)
-
-
-def in_groups(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many values at a time as a query may name."""
-    for start in range(0, len(values), _VALUES_PER_QUERY):
-        yield values[start : start + _VALUES_PER_QUERY]
-
-
-def _sqlite_url(path: Path | None) -> sa.URL:
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    return sa.URL.create("sqlite", database=None if path is None else str(path))
+def in_groups(values: Iterable[str | None]) -> Iterator[list[str]]:
+    """Each value once, in order, and as many at a time as a query may name; None is left out."""
+    distinct = sorted({value for value in values if value is not None})
+    for start in range(0, len(distinct), _VALUES_PER_QUERY):
+        yield distinct[start : start + _VALUES_PER_QUERY]
 
 
 def _postgres_url(text: str) -> sa.URL:
@@ -127,13 +122,24 @@ def _postgres_url(text: str) -> sa.URL:
     return url.set(drivername=_POSTGRES)
 
 
-def _sqlite_engine(url: sa.URL, *, is_copy: bool) -> sa.Engine:
+def _sqlite_engine(path: Path | None, *, is_copy: bool) -> sa.Engine:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    url = sa.URL.create("sqlite", database=None if path is None else str(path))
     if is_copy:  # one connection, which needs no other file and works on when the file has lost its name
         engine = sa.create_engine(url, poolclass=sa.StaticPool)
-        sa.event.listen(engine, "connect", _configure_copy)
-        return engine
-    engine = sa.create_engine(url, connect_args={"timeout": _WAIT_FOR_WRITER_SECONDS})
-    sa.event.listen(engine, "connect", _configure_sqlite)
+        pragmas = ("synchronous=OFF", "journal_mode=MEMORY")
+    else:
+        engine = sa.create_engine(url, connect_args={"timeout": _WAIT_FOR_WRITER_SECONDS})
+        pragmas = ("journal_mode=WAL", "synchronous=FULL")
+
+    @sa.event.listens_for(engine, "connect")
+    def configure(connection: Any, _record: Any) -> None:
+        # Transactions begin where `Database.begin` says, not where sqlite3 guesses.
+        connection.isolation_level = None
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+
     return engine
 
 
@@ -145,16 +151,3 @@ def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
         raise ConfigError(
             "ledger: PostgreSQL needs the driver psycopg; install it: pip install 'ingest-assets[postgres]'."
         ) from None
-
-
-def _configure_sqlite(connection: Any, _record: Any) -> None:
-    # Transactions begin where `Database.begin` says, not where sqlite3 guesses.
-    connection.isolation_level = None
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-
-
-def _configure_copy(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None
-    connection.execute("PRAGMA synchronous=OFF")
-    connection.execute("PRAGMA journal_mode=MEMORY")

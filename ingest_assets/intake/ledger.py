@@ -1,7 +1,8 @@
 """The catalogue of every document: what it is, where it lives, when it was seen and when it went."""
 
 import contextlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -46,9 +47,6 @@ class Source:
     origin: Origin = "command"
 
 
-_COLUMNS = [documents.c[name] for name in Document.__dataclass_fields__]
-
-
 class Ledger:
     """Readers never wait for the writer, and a killed writer leaves no half change.
 
@@ -59,15 +57,12 @@ class Ledger:
     def __init__(self, where: Path | str | Database | None) -> None:
         self.database = where if isinstance(where, Database) else Database(where)
         with self.database.explained():
-            self._open()
-
-    def _open(self) -> None:
-        with self.database.connect() as connection:
-            version = schema.version_of(connection)
-        schema.require_known(version, self.database.where)
-        if version != schema.LEDGER_VERSION:
-            with self.begin() as connection:
-                schema.prepare(connection, self.database.where)
+            with self.database.connect() as connection:
+                version = schema.version_of(connection)
+            schema.require_known(version, self.database.where)
+            if version != schema.LEDGER_VERSION:
+                with self.begin() as connection:
+                    schema.prepare(connection, self.database.where)
 
     def close(self) -> None:
         """Close the connections."""
@@ -93,10 +88,17 @@ class Ledger:
                 return
             connection.execute(sources.update().where(sources.c.name == source.name).values(**row))
             if before != str(source.path):
-                bump(connection, {d.batch for d in read_documents(connection, source=source.name)})
+                is_here = documents.c.source == source.name
+                held_in = connection.scalars(sa.select(documents.c.batch).where(is_here).distinct())
+                bump(connection, held_in.all())
 
     def add_source(self, path: Path, wish: str, now: float) -> Source:
-        """The source of a folder: the one that is there, or a new one with a free name like `wish`."""
+        """The source of a folder: the one that is there, or a new one with a free name like `wish`.
+
+        The name is one that the settings would take, too, so that the folder can be moved there.
+        """
+        # 64 characters may be stored: there is room for a number.
+        wish = re.sub(r"[^A-Za-z0-9._-]+", "-", wish).strip("-._")[:56] or "folder"
         with self.begin() as connection:
             known = {row.name: row for row in connection.execute(sa.select(sources))}
             for row in known.values():
@@ -111,14 +113,15 @@ class Ledger:
 
     def documents(self, *, batch: str | None = None, source: str | None = None) -> list[Document]:
         """Documents in intake order, deleted ones included."""
+        wanted = {documents.c.batch: batch, documents.c.source: source}
+        conditions = [column == value for column, value in wanted.items() if value is not None]
         with self.database.connect() as connection:
-            return read_documents(connection, batch=batch, source=source)
+            return read_documents(connection, *conditions)
 
     def document(self, doc_id: str) -> Document | None:
         """One document by id."""
         with self.database.connect() as connection:
-            row = connection.execute(sa.select(*_COLUMNS).where(documents.c.doc_id == doc_id)).first()
-            return None if row is None else Document(*row)
+            return next(iter(read_documents(connection, documents.c.doc_id == doc_id)), None)
 
     def batches(self) -> dict[str, int]:
         """Every batch with its revision: a number that grows whenever one of its documents changes."""
@@ -150,15 +153,10 @@ class Ledger:
             return [(row.source, row.path, row.reason) for row in rows]
 
 
-def read_documents(
-    connection: sa.Connection, *, batch: str | None = None, source: str | None = None
-) -> list[Document]:
+def read_documents(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Document]:
     """Documents in intake order, deleted ones included."""
-    query = sa.select(*_COLUMNS).order_by(documents.c.seq)
-    if batch is not None:
-        query = query.where(documents.c.batch == batch)
-    if source is not None:
-        query = query.where(documents.c.source == source)
+    columns = [documents.c[name] for name in Document.__dataclass_fields__]
+    query = sa.select(*columns).where(*conditions).order_by(documents.c.seq)
     return [Document(*row) for row in connection.execute(query)]
 
 
@@ -176,10 +174,3 @@ def bump(connection: sa.Connection, keys: Iterable[str]) -> None:
         found = connection.execute(batches.update().where(batches.c.key == key).values(revision=revision))
         if found.rowcount == 0:
             connection.execute(batches.insert().values(key=key, revision=revision))
-
-
-def replace_problems(connection: sa.Connection, source: str, found: Sequence[tuple[str, str]]) -> None:
-    """Forget what the last scan of a source complained about and keep what this one does."""
-    connection.execute(scan_problems.delete().where(scan_problems.c.source == source))
-    for path, reason in dict(found).items():
-        connection.execute(scan_problems.insert().values(source=source, path=path, reason=reason))

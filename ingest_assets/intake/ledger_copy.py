@@ -18,8 +18,8 @@ from ingest_assets.intake import schema
 from ingest_assets.intake.database import Database
 from ingest_assets.intake.ledger import Ledger
 
-_TRIES = 5
-_WAL_HEADER_BYTES = 32
+_TRIES = 5  # after so many, somebody writes all the time
+_WAL_HEADER_BYTES = 32  # as in SQLite's file format; it holds two salts that change when the log begins anew
 _BLOCK_BYTES = 256 * 1024
 _ROWS_AT_A_TIME = 10_000
 # Two writes within one tick of a file system's clock look like one.
@@ -37,20 +37,14 @@ def look_at(where: Path | str) -> Ledger:
     folder = Path(tempfile.mkdtemp(prefix="ingest-look-"))
     try:
         copy = folder / "ledger.sqlite"
-        is_there = _copy_postgres(where, copy) if isinstance(where, str) else _copy_sqlite(where, copy)
+        is_there = _copy_postgres(where, copy) if isinstance(where, str) else where.is_file()
+        if is_there and isinstance(where, Path):
+            path = where.resolve()  # the log lies beside the file itself
+            if not any(_is_copied_whole(path, copy) for _ in range(_TRIES)):
+                _copy_while_written(path, copy)
         return Ledger(Database(copy, copy_of=where)) if is_there else Ledger(None)
     finally:
         shutil.rmtree(folder)
-
-
-def _copy_sqlite(path: Path, copy: Path) -> bool:
-    """False where there is no file."""
-    if not path.is_file():
-        return False
-    path = path.resolve()  # the log lies beside the file itself
-    if not any(_is_copied_whole(path, copy) for _ in range(_TRIES)):
-        _copy_while_written(path, copy)
-    return True
 
 
 def _is_copied_whole(path: Path, copy: Path) -> bool:
@@ -129,21 +123,17 @@ def _copy_postgres(url: str, copy: Path) -> bool:
                 return False
             with target.begin() as writing:
                 schema.metadata.create_all(writing)
+                # What an older release did not have yet is left empty, as an upgrade would.
+                found = sa.inspect(reading)
                 for table in schema.metadata.sorted_tables:
-                    _copy_rows(table, reading, writing)
+                    if not found.has_table(table.name):
+                        continue
+                    there = {column["name"] for column in found.get_columns(table.name)}
+                    columns = [c for c in table.columns if c.computed is None and c.name in there]
+                    paged = reading.execution_options(yield_per=_ROWS_AT_A_TIME)
+                    for some in paged.execute(sa.select(*columns)).mappings().partitions():
+                        writing.execute(table.insert(), [dict(row) for row in some])
         return True
     finally:
         source.close()
         target.close()
-
-
-def _copy_rows(table: sa.Table, reading: sa.Connection, writing: sa.Connection) -> None:
-    """What an older release did not have yet is left empty, as an upgrade would."""
-    found = sa.inspect(reading)
-    if not found.has_table(table.name):
-        return
-    there = {column["name"] for column in found.get_columns(table.name)}
-    columns = [column for column in table.columns if column.computed is None and column.name in there]
-    rows = reading.execution_options(yield_per=_ROWS_AT_A_TIME).execute(sa.select(*columns))
-    for some in rows.mappings().partitions():
-        writing.execute(table.insert(), [dict(row) for row in some])

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from ingest_assets.core.errors import IngestError
 
+# 1 knew watched folders; 2 added the queue and its quotas; 3 what was acquired, its counts and the claims.
 LEDGER_VERSION = 3
 
 metadata = sa.MetaData()
@@ -206,18 +207,14 @@ def _add_acquisition(connection: sa.Connection) -> None:
     """
     metadata.create_all(connection, tables=[counters, claims, bands])
     for table, names in ((documents, ("resolver",)), (artifacts, ("doc_seq", "size_bytes", "mime"))):
-        _add_columns(connection, table, names)
+        there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+        for name in names:
+            if name not in there:
+                kind = table.c[name].type.compile(connection.dialect)
+                connection.execute(sa.DDL(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}"))
         for index in sorted(table.indexes, key=lambda each: str(each.name)):
             index.create(connection, checkfirst=True)
     connection.execute(artifacts.update().where(artifacts.c.doc_seq.is_(None)).values(batch=None))
-
-
-def _add_columns(connection: sa.Connection, table: sa.Table, names: tuple[str, ...]) -> None:
-    there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
-    for name in names:
-        if name not in there:
-            kind = table.c[name].type.compile(connection.dialect)
-            connection.execute(sa.DDL(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}"))
 
 
 _UPGRADES: Mapping[int, Callable[[sa.Connection], None]] = {1: _add_queue, 2: _add_acquisition}

@@ -11,6 +11,7 @@ from ingest_assets.intake.queue.queue import Queue
 from ingest_assets.settings.intake import QueueOptions
 from ingest_tests.bench.figures import Figure, Size
 from ingest_tests.intake.postgres import running_postgres
+from ingest_tests.intake.queue.ends import ack
 
 ARTIFACTS = 100_000
 DRAINED = 2_000
@@ -55,6 +56,6 @@ def _drain(queue: Queue, count: int) -> int:
     done = 0
     while done < count and (leases := queue.lease("drains", LEASE_LIMIT, time.time())):
         for lease in leases:
-            assert queue.ack(lease.token, Ending("done"), time.time())
+            assert ack(queue, lease.token, Ending("done"), time.time())
         done += len(leases)
     return done

@@ -10,6 +10,7 @@ from ingest_assets.app.report import failure_lines
 from ingest_assets.intake.queue.artifacts import Ending, Failure, NewArtifact
 from ingest_tests.cli.failing import PAGES
 from ingest_tests.conftest import Command
+from ingest_tests.intake.queue.ends import ack
 from ingest_tests.parsing.documents import pdf
 
 pytestmark = pytest.mark.graph  # runs the whole graph many times
@@ -32,7 +33,7 @@ def test_an_artifact_that_failed_after_the_last_run_is_in_the_inbox(ingest: Comm
     (batch,) = home.give_homes()
     (lease,) = home.queue.lease("somebody", 1, time.time(), batch=batch)
     why = Failure("provider", "E_FETCH_REFUSED", "example.org says 403.", retryable=False)
-    home.queue.ack(lease.token, Ending("error", failure=why), time.time())
+    ack(home.queue, lease.token, Ending("error", failure=why), time.time())
 
     (failure,) = ingest.json("failures", "list", "--batch", batch)["failures"]
 

@@ -12,6 +12,7 @@ from ingest_assets.intake.queue.metrics import Measures
 from ingest_assets.intake.queue.quotas import Quotas
 from ingest_assets.settings.intake import QuotaOptions
 from ingest_tests.conftest import Command, Done
+from ingest_tests.intake.queue.ends import ack
 
 COMMANDS = ["enqueue", "import", "stats", "retry-failed", "refresh", "run"]
 
@@ -129,7 +130,7 @@ def _fail(home: Path, *codes: str) -> None:
     for code in codes:
         (lease,) = queue.lease("test", 1, time.time())
         failure = Failure(categories[code], f"E_{code.upper()}", f"it is {code}.", retryable=False)
-        queue.ack(lease.token, Ending("error", failure=failure), time.time())
+        ack(queue, lease.token, Ending("error", failure=failure), time.time())
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def test_acquired_artifacts_are_looked_at_again_by_id_age_host_or_resolver(faile
     """Only what was acquired: the others are queued, or have failed."""
     queue = open_home(failed.home).queue
     (lease,) = queue.lease("test", 1, time.time())
-    queue.ack(lease.token, Ending("done", content_hash="c"), time.time())
+    ack(queue, lease.token, Ending("done", content_hash="c"), time.time())
     nobody = [
         failed.json("queue", "refresh", *flags)["count"]
         for flags in (("--older-than-days", "1"), ("--host", "b.org"), ("--resolver", "file"), ("one",))

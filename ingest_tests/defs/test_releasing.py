@@ -14,6 +14,7 @@ from ingest_assets.intake.queue.artifacts import Ending, Failure, NewArtifact
 from ingest_assets.storage.locks import FileLock
 from ingest_tests.defs.test_automation import _look as look
 from ingest_tests.defs.test_automation import _night as night
+from ingest_tests.intake.queue.ends import ack
 from ingest_tests.runs import run_batches
 
 pytestmark = pytest.mark.graph  # runs the whole graph many times
@@ -99,7 +100,7 @@ def test_a_released_artifact_is_queued_with_all_its_attempts_and_its_batch_is_du
     (batch,) = home.give_homes()
     (lease,) = home.queue.lease("somebody", 1, time.time(), batch=batch)
     why = Failure("provider", "E_FETCH_REFUSED", "example.org says 403.", retryable=False)
-    home.queue.ack(lease.token, Ending("error", failure=why), time.time())
+    ack(home.queue, lease.token, Ending("error", failure=why), time.time())
     run_batches(home, ALL, {}, reason="test")
     quiet = look(instance)
 

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from ingest_assets.intake import schema
-from ingest_assets.intake.folders.scan import ScanLimits, ScanReport, preview_sources, scan_sources
+from ingest_assets.intake.folders.scan import ScanLimits, ScanReport, scan_sources
 from ingest_assets.intake.folders.walk import Exclusions
 from ingest_assets.intake.ledger import Document, Ledger, Source
 from ingest_assets.settings.intake import BatchLimits
@@ -73,7 +73,7 @@ class Watched:
         """What a scan would find."""
         limits = ScanLimits(BatchLimits(max_documents=max_documents))
         watched = [(source, Exclusions()) for source in self.sources]
-        return preview_sources(self.ledger, watched, limits, lambda: self.now)
+        return scan_sources(self.ledger, watched, limits, lambda: self.now, dry_run=True)
 
     def known(self) -> dict[str, Document]:
         """Every document by path, deleted ones included."""

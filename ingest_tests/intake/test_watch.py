@@ -38,7 +38,7 @@ def test_a_made_up_name_is_one_the_settings_would_take(wish: str, taken: set[str
         for name in sorted(taken):
             ledger.put_source(Source(name, Path("/elsewhere") / name), now=0)
 
-        source = add_folder(ledger, Path(folder), wish)
+        source = ledger.add_source(Path(folder), wish, now=0)
         ledger.close()
 
     assert re.match(NAME, source.name)

@@ -9,10 +9,11 @@ import httpx
 
 from ingest_assets.intake.fetch.errors import AddressRefused, UrlRefused
 
-MAX_SHOWN_CHARS = 200
+MAX_SHOWN_CHARS = 200  # a URL may have thousands, and a message is a line
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
+# Not public either; what `is_global` says of them differs between Python's releases.
 _SHARED = ipaddress.IPv4Network("100.64.0.0/10")
 _RELAY = ipaddress.IPv4Network("192.88.99.0/24")
 
@@ -64,7 +65,7 @@ def _one_line(text: str) -> str:
 
 def require_allowed(host: str, address: str, *, allow_private: bool) -> None:
     """Refuse an address that a stranger's URL must not reach."""
-    kind = _kind(_parsed(address))
+    kind = _kind(ipaddress.ip_address(address.partition("%")[0]))  # without the interface of fe80::1%eth0
     if kind is None or (allow_private and kind in ("private", "loopback", "link-local")):
         return
     where = host if host == address else f"{host} ({address})"
@@ -77,10 +78,6 @@ def require_allowed_literal(url: httpx.URL, *, allow_private: bool) -> None:
     with contextlib.suppress(ValueError):
         ipaddress.ip_address(url.host)
         require_allowed(url.host, url.host, allow_private=allow_private)
-
-
-def _parsed(address: str) -> Address:
-    return ipaddress.ip_address(address.partition("%")[0])
 
 
 def _kind(address: Address) -> str | None:
@@ -99,13 +96,12 @@ def _kind(address: Address) -> str | None:
         return "link-local"
     if address.is_reserved:
         return "reserved"
-    return "private" if _is_private(address) else None
-
-
-def _is_private(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address):
-        return not address.is_global or address.is_site_local
-    return not address.is_global or address in _SHARED or address in _RELAY
+    is_ours = (
+        address.is_site_local
+        if isinstance(address, ipaddress.IPv6Address)
+        else address in _SHARED or address in _RELAY
+    )
+    return "private" if is_ours or not address.is_global else None
 
 
 def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:

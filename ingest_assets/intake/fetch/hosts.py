@@ -11,7 +11,7 @@ from ingest_assets.intake.fetch.errors import HostResting
 from ingest_assets.intake.fetch.network import Clock
 from ingest_assets.settings.intake import FetchOptions
 
-MAX_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000  # hosts; past this, those without a failure or a wait are forgotten
 
 
 @dataclass(slots=True)
@@ -42,21 +42,19 @@ class Hosts:
         with self._lock:
             now = self._clock.monotonic_s()
             known = self._known(host, now)
-            self._require_awake(host, known, now)
+            if known.rests_until_s() > now:
+                is_asked = known.asked_until_s >= known.broken_until_s
+                reason = "it asked for a pause" if is_asked else f"its last {known.failures} requests failed"
+                raise self._resting(host, known.rests_until_s() - now, reason)
+            if known.failures >= self._options.breaker_failures:
+                # One request may try; the others wait for what it finds, or for as long again if it says
+                # nothing.
+                known.broken_until_s = now + self._options.breaker_open_s
             turn_s = max(now, known.next_turn_s)
             if turn_s - now > patience_s:
                 raise self._resting(host, turn_s - now, "others wait for it already")
             known.next_turn_s = turn_s + self._options.politeness_delay_s
             return turn_s - now
-
-    def _require_awake(self, host: str, known: _Host, now: float) -> None:
-        if known.rests_until_s() > now:
-            is_asked = known.asked_until_s >= known.broken_until_s
-            reason = "it asked for a pause" if is_asked else f"its last {known.failures} requests failed"
-            raise self._resting(host, known.rests_until_s() - now, reason)
-        if known.failures >= self._options.breaker_failures:
-            # One request may try; the others wait for what it finds, or for as long again if it says nothing.
-            known.broken_until_s = now + self._options.breaker_open_s
 
     def _resting(self, host: str, seconds: float, reason: str) -> HostResting:
         until = datetime.fromtimestamp(self._clock.epoch_s() + seconds, UTC)
@@ -91,9 +89,9 @@ class Hosts:
 
     def _known(self, host: str, now: float) -> _Host:
         if host not in self._hosts and len(self._hosts) >= MAX_REMEMBERED:
-            self._hosts = {name: known for name, known in self._hosts.items() if _matters(known, now)}
+            self._hosts = {
+                name: known
+                for name, known in self._hosts.items()
+                if known.failures > 0 or max(known.next_turn_s, known.rests_until_s()) > now
+            }
         return self._hosts.setdefault(host, _Host())
-
-
-def _matters(known: _Host, now: float) -> bool:
-    return known.failures > 0 or max(known.next_turn_s, known.rests_until_s()) > now

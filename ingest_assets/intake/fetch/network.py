@@ -32,28 +32,21 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
 
 
-@dataclass(frozen=True, slots=True)
 class Deadline:
-    """When a fetch must have ended; `url` is as `shown` gives it."""
+    """When a fetch must have ended, so many seconds from now; `url` is as `shown` gives it."""
 
-    url: str
-    limit_s: float
-    ends_s: float
-    clock: Clock
-
-    @classmethod
-    def after(cls, limit_s: float, url: str, clock: Clock) -> "Deadline":
-        """A deadline so many seconds from now."""
-        return cls(url, limit_s, clock.monotonic_s() + limit_s, clock)
+    def __init__(self, limit_s: float, url: str, clock: Clock) -> None:
+        self._limit_s, self._url, self._clock = limit_s, url, clock
+        self._ends_s = clock.monotonic_s() + limit_s
 
     def left_s(self) -> float:
         """Seconds left; raises `FetchTimeout` when there are none."""
-        left = self.ends_s - self.clock.monotonic_s()
+        left = self._ends_s - self._clock.monotonic_s()
         if left <= 0:
             raise FetchTimeout(
-                f"{self.url} was not complete after {self.limit_s:g} s; it is tried again, "
+                f"{self._url} was not complete after {self._limit_s:g} s; it is tried again, "
                 "or raise fetch.total_timeout_s.",
-                detail={"url": self.url},
+                detail={"url": self._url},
             )
         return left
 
@@ -170,10 +163,14 @@ class CheckedDialler(httpcore.NetworkBackend):
     def _resolve(self, host: str, port: int, timeout: float | None) -> Sequence[str]:
         """The resolver has no time limit of its own, so it runs beside and is left behind when late."""
         answers: queue.SimpleQueue[Sequence[str] | OSError | UnicodeError] = queue.SimpleQueue()
-        asking = threading.Thread(
-            target=_ask, args=(self._network.resolver, host, port, answers), name="fetch-dns", daemon=True
-        )
-        asking.start()
+
+        def ask() -> None:
+            try:
+                answers.put(self._network.resolver(host, port))
+            except (OSError, UnicodeError) as error:
+                answers.put(error)
+
+        threading.Thread(target=ask, name="fetch-dns", daemon=True).start()
         left = self.deadline.left_s()
         try:
             answer = answers.get(timeout=left if timeout is None else min(timeout, left))
@@ -183,22 +180,12 @@ class CheckedDialler(httpcore.NetworkBackend):
                 f"{host} was not resolved within {timeout:g} s; it is tried again.", detail={"host": host}
             ) from None
         if isinstance(answer, Exception) or not answer:
+            why = answer.strerror or "unknown" if isinstance(answer, OSError) else "not a name"
             raise NameUnknown(
-                f"{host} has no address ({_why(answer)}); it is tried again, or correct the URL.",
+                f"{host} has no address ({why}); it is tried again, or correct the URL.",
                 detail={"host": host},
             )
         return answer
-
-
-def _ask(resolver: Resolver, host: str, port: int, answers: "queue.SimpleQueue[typing.Any]") -> None:
-    try:
-        answers.put(resolver(host, port))
-    except (OSError, UnicodeError) as error:
-        answers.put(error)
-
-
-def _why(answer: object) -> str:
-    return answer.strerror or "unknown" if isinstance(answer, OSError) else "not a name"
 
 
 class DirectTransport(httpx.BaseTransport):

@@ -18,6 +18,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+# By which browsers know HTML (WHATWG MIME Sniffing), and a few that pages without a head begin with.
 _TAGS = rb"html|head|body|title|meta|link|style|script|iframe|div|table|h[1-6]|p|br|a|b|font"
 _TAG = re.compile(
     rb"\A\s*(?:<!--.*?-->\s*)*<(?:" + _TAGS + rb")[\s/>]",
@@ -26,7 +27,7 @@ _TAG = re.compile(
 _XML_CHARSET = re.compile(rb"\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:-]{1,40})[\"']")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,400}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 _SUFFIXES = mimetypes.MimeTypes()  # Python's own table: the system's differs between machines
-_FALLBACK_CHARSET = "windows-1252"
+_FALLBACK_CHARSET = "windows-1252"  # what browsers take a page for that says nothing of itself
 
 Sniffer = Callable[[str, bytes], str]
 """Media type of a file by its name and its first bytes, as `parsing.media.media_type` tells it."""
@@ -34,29 +35,18 @@ Sniffer = Callable[[str, bytes], str]
 
 def media_type(head: bytes, names: Iterable[str | None], declared: str | None, sniff: Sniffer) -> str:
     """The kind of a document. A claim that the bytes do not bear out is dropped: HTML is HTML."""
-    text = _as_utf8(head)
+    mark = _mark(head)
+    text = head.decode(mark, "ignore").encode("utf-8") if mark else head  # two-byte letters hide a first tag
     by_bytes = sniff("", text)
-    for suffix in filter(None, [*map(_suffix, names), _suffix_of_type(declared)]):
+    suffixes = [PurePosixPath(name).suffix.lower() for name in names if name]
+    if declared not in (None, PLAIN):  # `text/plain` is what servers say of all they do not know
+        suffixes.append(_SUFFIXES.guess_extension(str(declared)) or "")
+    for suffix in filter(None, suffixes):
         claimed = sniff(f"document{suffix}", text)
-        if _is_borne_out(claimed, by_bytes):
+        # Archives hold Office files, and plain text holds every kind of text; all else shows what it is.
+        if is_text(claimed) if by_bytes == PLAIN else by_bytes in _ARCHIVES:
             return claimed
     return HTML if by_bytes == PLAIN and _TAG.match(text) else by_bytes
-
-
-def _suffix(name: str | None) -> str | None:
-    return PurePosixPath(name).suffix.lower() if name else None
-
-
-def _suffix_of_type(declared: str | None) -> str | None:
-    """`text/plain` is what servers say of all they do not know."""
-    return None if declared in (None, PLAIN) else _SUFFIXES.guess_extension(str(declared))
-
-
-def _is_borne_out(claimed: str, by_bytes: str) -> bool:
-    """Archives hold Office files, and plain text holds every kind of text; all else shows what it is."""
-    if by_bytes == PLAIN:
-        return is_text(claimed)
-    return by_bytes in _ARCHIVES
 
 
 def is_text(kind: str) -> bool:
@@ -64,28 +54,21 @@ def is_text(kind: str) -> bool:
     return kind.startswith("text/") or kind.endswith("+xml") or kind in _TEXTUAL
 
 
-def _as_utf8(head: bytes) -> bytes:
-    """Text in two-byte letters would hide its first tag."""
-    for mark, name in _BOMS:
-        if head.startswith(mark):
-            return head.decode(name, "ignore").encode("utf-8")
-    return head
-
-
 def charset(path: Path, head: bytes, declared: str | None) -> str:
     """The charset of a text: its mark, else UTF-8 if all of it is, else what is claimed and possible."""
-    marked = next((name for mark, name in _BOMS if head.startswith(mark)), None)
-    if marked is not None:
+    if marked := _mark(head):
         return marked
-    claims = [_known(found[1].decode("ascii")) for found in _claims_inside(head)] + [_known(declared or "")]
     has_escapes = b"\x1b" in head  # ISO-2022 writes Japanese in ASCII bytes
     if is_utf8(path) and not has_escapes:
         return "utf-8"
-    return next((name for name in claims if name and _decodes(head, name)), _FALLBACK_CHARSET)
+    inside = (_XML_CHARSET.search(head), _META_CHARSET.search(head))
+    claims = [*(found[1].decode("ascii") for found in inside if found), declared or ""]
+    known = filter(None, map(_known, claims))
+    return next((name for name in known if _decodes(head, name)), _FALLBACK_CHARSET)
 
 
-def _claims_inside(head: bytes) -> list["re.Match[bytes]"]:
-    return [found for found in (_XML_CHARSET.search(head), _META_CHARSET.search(head)) if found]
+def _mark(head: bytes) -> str | None:
+    return next((name for mark, name in _BOMS if head.startswith(mark)), None)
 
 
 def _known(name: str) -> str | None:

@@ -4,7 +4,6 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -12,7 +11,7 @@ import sqlalchemy as sa
 from ingest_assets.core.identity import file_doc_id, hash_file
 from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.folders.walk import Exclusions, Problem, SeenFile, walk
-from ingest_assets.intake.ledger import Document, Ledger, Source
+from ingest_assets.intake.ledger import Document, Ledger, Source, read_documents
 from ingest_assets.intake.schema import documents
 from ingest_assets.settings.intake import BatchLimits
 
@@ -74,12 +73,20 @@ def find_changes(
     source: Source,
     exclude: Exclusions,
     limits: ScanLimits,
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float],
 ) -> Changes:
     """Compare a folder with the ledger: by size and time first, then by hash; one file is always hashed."""
-    known = _known(ledger, source)
+    columns = [documents.c[name] for name in Known._fields]
+    is_file = (documents.c.source == source.name) & documents.c.resolver.is_(None)
+    with ledger.database.connect() as connection:
+        rows = connection.execute(sa.select(*columns).where(is_file)).all()
+    known = {row[0]: Known._make(row) for row in rows}
     living = [document for document in known.values() if document.deleted_at is None]
-    if not _is_there(source.path):
+    try:
+        is_there = source.path.is_dir()
+    except OSError:  # a folder above may not be entered
+        is_there = False
+    if not is_there:
         reason = "folder is not there; its documents are kept as they are"
         return Changes(unseen=living, problems=[Problem(str(source.path), reason, is_folder=True)])
     files, problems = _list(source, exclude, known)
@@ -90,33 +97,21 @@ def find_changes(
     for doc_id, file in files.items():
         if file is None:
             changes.unchanged += 1
-        elif _is_young(file, limits, clock()) or (changes.hashed and time.monotonic() > deadline):
+            continue
+        # Still being written, perhaps; a file dated in the future is not young, its clock is wrong.
+        is_young = 0 <= clock() - file.mtime_ns / 1e9 < limits.settle_seconds
+        if is_young or (changes.hashed and time.monotonic() > deadline):
             changes.waiting += 1
         else:
             _hash_into(changes, source, doc_id, file)
-    _tell_missing(changes, [document for document in living if document.doc_id not in files])
+    # Unknown is not deleted: what is, or lies below, something that could not be looked at is unseen.
+    paths = {problem.path for problem in problems}
+    folders = tuple(problem.path + "/" for problem in problems if problem.is_folder)
+    for document in living:
+        if document.doc_id not in files:
+            is_hidden = document.path in paths or "./" in folders or document.path.startswith(folders)
+            (changes.unseen if is_hidden else changes.gone).append(document)
     return changes
-
-
-def _known(ledger: Ledger, source: Source) -> dict[str, Known]:
-    columns = [documents.c[name] for name in Known._fields]
-    is_file = (documents.c.source == source.name) & documents.c.resolver.is_(None)
-    with ledger.database.connect() as connection:
-        return {
-            row[0]: Known._make(row) for row in connection.execute(sa.select(*columns).where(is_file)).all()
-        }
-
-
-def _is_young(file: SeenFile, limits: ScanLimits, now: float) -> bool:
-    """Still being written, perhaps; a file dated in the future is not young, its clock is wrong."""
-    return 0 <= now - file.mtime_ns / 1e9 < limits.settle_seconds
-
-
-def _is_there(folder: Path) -> bool:
-    try:
-        return folder.is_dir()
-    except OSError:
-        return False
 
 
 def _list(
@@ -158,19 +153,7 @@ def _hash_into(changes: Changes, source: Source, doc_id: str, file: SeenFile) ->
         changes.hashed.append(Hashed(doc_id, source.name, file, content_hash))
 
 
-def _tell_missing(changes: Changes, missing: Sequence[Known]) -> None:
-    """Unknown is not deleted: what is, or lies below, something that could not be looked at is unseen."""
-    paths = {problem.path for problem in changes.problems}
-    folders = tuple(problem.path + "/" for problem in changes.problems if problem.is_folder)
-    for document in missing:
-        is_hidden = document.path in paths or "./" in folders or document.path.startswith(folders)
-        (changes.unseen if is_hidden else changes.gone).append(document)
-
-
 # What a scan does to the ledger: which documents are new, changed or gone, and which only moved.
-
-
-_COLUMNS = [documents.c[name] for name in Document.__dataclass_fields__]
 
 Move = tuple[Document, Hashed]
 
@@ -192,9 +175,15 @@ class Decisions:
 
     def touched(self) -> set[str]:
         """The batches that have to run again; new documents have none yet."""
-        known = {before.batch for before, found in self.known if _differs(before, found)}
+        changed = {
+            before.batch
+            for before, found in self.known
+            if before.is_deleted()
+            or before.content_hash != found.content_hash
+            or before.path != found.file.path
+        }
         moved = {before.batch for before, _ in self.moved}
-        return known | moved | {document.batch for document in (*self.deleted, *self.replaced)}
+        return changed | moved | {document.batch for document in (*self.deleted, *self.replaced)}
 
     def hashes(self) -> set[str]:
         """The bytes that somebody has now, or has no longer, or has under another id."""
@@ -211,9 +200,14 @@ def decide(connection: sa.Connection, found: Sequence[Changes]) -> Decisions:
     looked_at = [file for changes in found for file in changes.hashed]
     missing = [known for changes in found for known in changes.gone]
     ids = [file.doc_id for file in looked_at] + [known.doc_id for known in missing]
-    rows = {document.doc_id: document for document in read_by(connection, documents.c.doc_id, ids)}
-    files = [file for file in looked_at if not _is_fetched(rows.get(file.doc_id))]
-    gone = [rows[known.doc_id] for known in missing if _is_as_seen(known, rows.get(known.doc_id))]
+    rows = {document.doc_id: document for document in _read_by(connection, documents.c.doc_id, ids)}
+    fetched = {doc_id for doc_id, document in rows.items() if document.resolver is not None}
+    files = [file for file in looked_at if file.doc_id not in fetched]
+    gone = [
+        rows[known.doc_id]
+        for known in missing
+        if known.doc_id in rows and not rows[known.doc_id].is_deleted() and known.is_still(rows[known.doc_id])
+    ]
     moved = _moves(connection, files, gone, rows)
     left, landed = {before.doc_id for before, _ in moved}, {file.doc_id for _, file in moved}
     staying = {doc_id: document for doc_id, document in rows.items() if doc_id not in left}
@@ -222,30 +216,16 @@ def decide(connection: sa.Connection, found: Sequence[Changes]) -> Decisions:
         new=[file for file in others if file.doc_id not in staying],
         known=[(staying[file.doc_id], file) for file in others if file.doc_id in staying],
         moved=moved,
-        refused=[file for file in looked_at if _is_fetched(rows.get(file.doc_id))],
+        refused=[file for file in looked_at if file.doc_id in fetched],
         deleted=[document for document in gone if document.doc_id not in left],
         replaced=[staying[file.doc_id] for _, file in moved if file.doc_id in staying],
     )
 
 
-def read_by(connection: sa.Connection, column: sa.Column[str], values: Iterable[str]) -> Iterator[Document]:
+def _read_by(connection: sa.Connection, column: sa.Column[str], values: Iterable[str]) -> Iterator[Document]:
     """The documents with one of these values, whatever their number."""
-    for some in in_groups(sorted(set(values))):
-        rows = connection.execute(sa.select(*_COLUMNS).where(column.in_(some)))
-        yield from (Document(*row) for row in rows.all())
-
-
-def _is_fetched(row: Document | None) -> bool:
-    return row is not None and row.resolver is not None
-
-
-def _is_as_seen(known: Known, row: Document | None) -> bool:
-    return row is not None and not row.is_deleted() and known.is_still(row)
-
-
-def _differs(before: Document, found: Hashed) -> bool:
-    same = before.content_hash == found.content_hash and before.path == found.file.path
-    return before.is_deleted() or not same
+    for some in in_groups(values):
+        yield from read_documents(connection, column.in_(some))
 
 
 def _moves(
@@ -254,22 +234,22 @@ def _moves(
     gone: Sequence[Document],
     rows: Mapping[str, Document],
 ) -> list[Move]:
-    """Files without a home of their own, each with the deleted document that has its bytes."""
-    homeless = [file for file in files if not _has_home(rows.get(file.doc_id), file)]
-    back = {file.doc_id for file in files} - {file.doc_id for file in homeless}
-    same_bytes = read_by(connection, documents.c.content_hash, (file.content_hash for file in homeless))
-    files_before = (d for d in same_bytes if d.is_deleted() and d.resolver is None)
-    return _paired(homeless, [*gone, *(d for d in files_before if d.doc_id not in back)])
+    """Files without a home of their own, each with the deleted document that has its bytes.
 
-
-def _has_home(row: Document | None, file: Hashed) -> bool:
-    """A living document keeps its place whatever its bytes; a deleted one comes back with its own bytes."""
-    return row is not None and (not row.is_deleted() or row.content_hash == file.content_hash)
-
-
-def _paired(files: Sequence[Hashed], free: Sequence[Document]) -> list[Move]:
-    """In the order of the files, and of documents by number; those just gone still have rows and go first."""
-    by_hash: dict[str, deque[Document]] = defaultdict(deque)
-    for document in sorted(free, key=lambda each: (each.is_deleted(), each.seq)):
-        by_hash[document.content_hash].append(document)
-    return [(by_hash[file.content_hash].popleft(), file) for file in files if by_hash[file.content_hash]]
+    A living document keeps its place whatever its bytes; a deleted one comes back with its own bytes. Pairs
+    are made in the order of the files, and of documents by number; those just gone still have rows, and go
+    first.
+    """
+    homeless, back = list[Hashed](), set[str]()
+    for file in files:
+        row = rows.get(file.doc_id)
+        if row is not None and (not row.is_deleted() or row.content_hash == file.content_hash):
+            back.add(file.doc_id)
+        else:
+            homeless.append(file)
+    same_bytes = _read_by(connection, documents.c.content_hash, (file.content_hash for file in homeless))
+    files_before = (d for d in same_bytes if d.is_deleted() and d.resolver is None and d.doc_id not in back)
+    free: dict[str, deque[Document]] = defaultdict(deque)
+    for document in sorted([*gone, *files_before], key=lambda each: (each.is_deleted(), each.seq)):
+        free[document.content_hash].append(document)
+    return [(free[file.content_hash].popleft(), file) for file in homeless if free[file.content_hash]]

@@ -1,9 +1,8 @@
 """Bringing the ledger up to date with the watched folders, and giving each new document its home batch."""
 
 import itertools
-import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +15,10 @@ from ingest_assets.intake import batches
 from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.folders.changes import Changes, Decisions, Hashed, ScanLimits, decide, find_changes
 from ingest_assets.intake.folders.walk import Exclusions, Problem, require_folder
-from ingest_assets.intake.ledger import Ledger, Source, bump, last_seq, replace_problems
+from ingest_assets.intake.ledger import Ledger, Source, bump, last_seq
 from ingest_assets.intake.queue.acquired import settle
 from ingest_assets.intake.schema import batches as batch_table
-from ingest_assets.intake.schema import documents
+from ingest_assets.intake.schema import documents, scan_problems
 
 _REFUSED = "its id is that of a queued document; rename the file, or queue the other under another id"
 # How exactly `last_seen` is kept: to write it for every file at every look would be most of a look's work.
@@ -47,56 +46,39 @@ class ScanReport:
 
 
 def scan_sources(
-    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float] = time.time
+    ledger: Ledger,
+    watched: Watched,
+    limits: ScanLimits,
+    clock: Callable[[], float] = time.time,
+    *,
+    dry_run: bool = False,
 ) -> ScanReport:
-    """Look at folders and bring the ledger up to date, wholly or not at all.
+    """Look at folders and bring the ledger up to date, wholly or not at all; a dry run writes nothing.
 
-    All folders first, as a file may have moved from one to another. One that is not there deletes nothing.
+    All folders first, as a file may have moved from one to another; they share the time that hashing may
+    take. A folder that is not there deletes nothing.
     """
-    found = _look(ledger, watched, limits, clock)
-    now = clock()
-    with ledger.begin() as connection:
-        decisions = decide(connection, [changes for _, changes in found])
-        _add_refused(found, decisions)
-        new = _new_rows(connection, decisions.new, limits, now)
-        touched = decisions.touched() | {row["batch"] for row in new}
-        _write(connection, decisions, new, now)
-        touched |= settle(connection, decisions.hashes(), now)
-        bump(connection, touched)
-        for source, changes in found:
-            _note(connection, source, changes, now)
-    return _report(found, decisions, touched)
-
-
-def preview_sources(
-    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float] = time.time
-) -> ScanReport:
-    """Say what a scan would find, and write nothing."""
-    found = _look(ledger, watched, limits, clock)
-    with ledger.database.connect() as connection:
-        decisions = decide(connection, [changes for _, changes in found])
-        new = _new_rows(connection, decisions.new, limits, clock())
-    _add_refused(found, decisions)
-    return _report(found, decisions, decisions.touched() | {row["batch"] for row in new})
-
-
-def _look(
-    ledger: Ledger, watched: Watched, limits: ScanLimits, clock: Callable[[], float]
-) -> list[tuple[Source, Changes]]:
-    """The changes of every folder; they share the time that hashing may take."""
     started = time.monotonic()
-    found = []
+    found: list[tuple[Source, Changes]] = []
     for source, exclude in watched:
         left = max(0.0, limits.budget_seconds - (time.monotonic() - started))
         changes = find_changes(ledger, source, exclude, replace(limits, budget_seconds=left), clock)
         found.append((source, changes))
-    return found
-
-
-def _add_refused(found: Sequence[tuple[Source, Changes]], decisions: Decisions) -> None:
-    for source, changes in found:
-        mine = [file for file in decisions.refused if file.source == source.name]
-        changes.problems.extend(Problem(file.file.path, _REFUSED) for file in mine)
+    now = clock()
+    with ledger.database.connect() if dry_run else ledger.begin() as connection:
+        decisions = decide(connection, [changes for _, changes in found])
+        for source, changes in found:
+            refused = [file for file in decisions.refused if file.source == source.name]
+            changes.problems.extend(Problem(file.file.path, _REFUSED) for file in refused)
+        new = _new_rows(connection, decisions.new, limits, now)
+        touched = decisions.touched() | {row["batch"] for row in new}
+        if not dry_run:
+            _write(connection, decisions, new, now)
+            touched |= settle(connection, decisions.hashes(), now)
+            bump(connection, touched)
+            for source, changes in found:
+                _record_look(connection, source, changes, now)
+    return _report(found, decisions, touched)
 
 
 def _new_rows(
@@ -132,7 +114,15 @@ def _facts(file: Hashed, now: float) -> dict[str, Any]:
 
 def _write(connection: sa.Connection, decisions: Decisions, new: list[dict[str, Any]], now: float) -> None:
     """Rows that move are taken out before any is put in: one may take the place that another one leaves."""
-    moved = list(_taken_out(connection, decisions, now))
+    movers = {before.doc_id: file for before, file in decisions.moved}
+    moved = []  # put in again with the same home and number at another place
+    for ids in in_groups([*movers, *(document.doc_id for document in decisions.replaced)]):
+        is_one = documents.c.doc_id.in_(ids)
+        taken_out = connection.execute(sa.select(documents).where(is_one)).mappings().all()
+        connection.execute(documents.delete().where(is_one))
+        moved += [
+            {**row, **_facts(movers[row["doc_id"]], now)} for row in taken_out if row["doc_id"] in movers
+        ]
     gone = [{"row": document.doc_id, "deleted_at": now} for document in decisions.deleted]
     here = [_facts(file, now) | {"row": before.doc_id} for before, file in decisions.known]
     is_row = documents.c.doc_id == sa.bindparam("row")
@@ -144,23 +134,15 @@ def _write(connection: sa.Connection, decisions: Decisions, new: list[dict[str, 
             connection.execute(documents.insert(), rows)
 
 
-def _taken_out(connection: sa.Connection, decisions: Decisions, now: float) -> Iterator[dict[str, Any]]:
-    """Moved documents' rows as they have to be put in again: the same home and number at another place."""
-    movers = {before.doc_id: file for before, file in decisions.moved}
-    for ids in in_groups([*movers, *(document.doc_id for document in decisions.replaced)]):
-        is_one = documents.c.doc_id.in_(ids)
-        rows = connection.execute(sa.select(documents).where(is_one)).mappings().all()
-        connection.execute(documents.delete().where(is_one))
-        yield from ({**row, **_facts(movers[row["doc_id"]], now)} for row in rows if row["doc_id"] in movers)
-
-
-def _note(connection: sa.Connection, source: Source, changes: Changes, now: float) -> None:
+def _record_look(connection: sa.Connection, source: Source, changes: Changes, now: float) -> None:
     """Who was seen, unless that is not known of all, and what was not taken in."""
     if not changes.unseen:
         living = (documents.c.source == source.name) & documents.c.deleted_at.is_(None)
         is_old = living & (documents.c.last_seen <= now - _SEEN_WITHIN_SECONDS)
         connection.execute(documents.update().where(is_old).values(last_seen=now))
-    replace_problems(connection, source.name, [(p.path, p.reason) for p in changes.problems])
+    connection.execute(scan_problems.delete().where(scan_problems.c.source == source.name))
+    for path, reason in {problem.path: problem.reason for problem in changes.problems}.items():
+        connection.execute(scan_problems.insert().values(source=source.name, path=path, reason=reason))
 
 
 def _report(found: Sequence[tuple[Source, Changes]], decisions: Decisions, touched: set[str]) -> ScanReport:
@@ -201,31 +183,28 @@ def watched_sources(ledger: Ledger, folders: Sequence[WatchedFolder]) -> list[So
     return [named[name] for name in sorted(named)]
 
 
-def register(
-    ledger: Ledger, folders: Sequence[WatchedFolder], clock: Callable[[], float] = time.time
-) -> None:
+def register(ledger: Ledger, folders: Sequence[WatchedFolder]) -> None:
     """Make the ledger know the folders of the settings; a folder that moved keeps its documents.
 
     A new place is taken over only when there is a folder: a slip in the settings, or a disk that is not
     mounted, must not send every document's path into the void.
     """
     known = {source.name: source for source in ledger.sources()}
-    for source in watched_sources(ledger, folders):
-        _require_apart(source, watched_sources(ledger, folders))
+    watched = watched_sources(ledger, folders)
+    for source in watched:
+        _require_apart(source, watched)
         before = known.get(source.name)
         if before != source and (before is None or before.path == source.path or source.path.is_dir()):
-            ledger.put_source(source, clock())
+            ledger.put_source(source, time.time())
 
 
-def add_folder(
-    ledger: Ledger, path: Path, name: str | None = None, clock: Callable[[], float] = time.time
-) -> Source:
-    """Watch a folder under the name given, or one made from its own, unless it is watched already."""
+def add_folder(ledger: Ledger, path: Path) -> Source:
+    """Watch a folder under a name made from its own, unless it is watched already."""
     folder = require_folder(path)
     known = ledger.sources()
     if all(source.path != folder for source in known):
         _require_apart(Source("", folder), known)
-    return ledger.add_source(folder, _name_from(name or folder.name), clock())
+    return ledger.add_source(folder, folder.name, time.time())
 
 
 def scan(
@@ -246,7 +225,7 @@ def preview(
     not_documents: frozenset[Path] = frozenset(),
 ) -> ScanReport:
     """What `scan` would find, with nothing written; folders new to the ledger are looked at too."""
-    return preview_sources(ledger, _with_exclusions(ledger, folders, not_documents), limits)
+    return scan_sources(ledger, _with_exclusions(ledger, folders, not_documents), limits, dry_run=True)
 
 
 def _with_exclusions(
@@ -268,7 +247,3 @@ def _require_apart(source: Source, others: Sequence[Source]) -> None:
                 f"{source.path} and {other.path}, watched as {other.name!r}, share files; "
                 "watch only one of them, or use the same name."
             )
-
-
-def _name_from(wish: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", wish).strip("-._")[:56] or "folder"

@@ -53,6 +53,7 @@ class Exclusions:
     folders: frozenset[Path] = frozenset()
 
     def covers(self, entry: "os.DirEntry[str]", path: str) -> bool:
+        # "~$" is how Office names the lock file beside a document that is open.
         if entry.name.startswith((".", "~$")) or any(fnmatchcase(path, p) for p in self.patterns):
             return True
         # Making a path takes longer than all the rest, and there are many files and few folders.
@@ -88,18 +89,18 @@ def _entry(entry: "os.DirEntry[str]", path: str, root: Path) -> SeenFile | Probl
     try:
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root):
             return Problem(_printable(path), "link leaves the folder; copy the file in, or watch its folder")
-        return _file(entry, path) if entry.is_file() else None
+        if not entry.is_file():
+            return None
+        if not _is_unicode(path):
+            return Problem(_printable(path), "name is not valid UTF-8; rename the file")
+        # A letter has at most four bytes, so short paths need not be encoded.
+        if len(path) > MAX_PATH_BYTES // 4 and len(os.fsencode(path)) > MAX_PATH_BYTES:
+            reason = f"path is longer than {MAX_PATH_BYTES} bytes; shorten the names of its folders"
+            return Problem(path, reason)
+        status = entry.stat()
+        return SeenFile(path, status.st_size, status.st_mtime_ns)
     except (OSError, RuntimeError) as error:
         return Problem(_printable(path), f"cannot be read ({_why(error)}); check the file")
-
-
-def _file(entry: "os.DirEntry[str]", path: str) -> SeenFile | Problem:
-    if not _is_unicode(path):
-        return Problem(_printable(path), "name is not valid UTF-8; rename the file")
-    if len(path) > MAX_PATH_BYTES // 4 and len(os.fsencode(path)) > MAX_PATH_BYTES:
-        return Problem(path, f"path is longer than {MAX_PATH_BYTES} bytes; shorten the names of its folders")
-    status = entry.stat()
-    return SeenFile(path, status.st_size, status.st_mtime_ns)
 
 
 def _is_unicode(name: str) -> bool:

@@ -10,10 +10,9 @@ import stat
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from ingest_assets.core.errors import DocumentMissing, DocumentUnreadable, ItemError, NotAFile
 from ingest_assets.core.items import Blob
@@ -28,8 +27,12 @@ from ingest_assets.intake.queue.queue import Queue
 from ingest_assets.intake.queue.quotas import Quotas
 from ingest_assets.settings.intake import QueueOptions
 
-# Leases in hand: heartbeats keep them, a stop ends the work under them, a lost one ends it too.
-
+# What becomes possible within so many seconds is waited for, in place of another run.
+PATIENCE_S = 5.0
+# Waits between two looks for room double from the first to the last.
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0
+_SHOW_S = 10.0  # between two lines of progress
+_BLOCK = 1024 * 1024
 
 # Runs a call and gives what it raised, if it is an error that must not end the thread.
 Guard = Callable[[Callable[[], object]], BaseException | None]
@@ -53,13 +56,17 @@ class LeaseLost(ItemError):
 
 
 class Leases:
-    """The leases of one process. A thread of its own beats for all of them while the block lasts."""
+    """The leases of one process: heartbeats keep them, a stop ends the work under them, a lost one too.
+
+    A thread of its own beats for all of them while the block lasts.
+    """
 
     def __init__(self, queue: Queue, options: QueueOptions, guard: Guard, clock: Callable[[], float]) -> None:
         self._queue, self._options, self._guard, self._clock = queue, options, guard, clock
         self._held: set[str] = set()
         self._lost: set[str] = set()
-        self._stopping, self._over = threading.Event(), threading.Event()
+        self.stopping = threading.Event()  # set: begin nothing more, end what is under way at its next piece
+        self._over = threading.Event()
         self._beats = threading.Thread(target=self._beat, name="ingest-heartbeat", daemon=True)
 
     def __enter__(self) -> "Leases":
@@ -70,19 +77,6 @@ class Leases:
         self._over.set()
         self._beats.join(self._options.heartbeat_seconds)
 
-    @property
-    def is_stopping(self) -> bool:
-        """True once nothing more is to be begun."""
-        return self._stopping.is_set()
-
-    def stop(self) -> None:
-        """Begin nothing more, and end what is under way at its next piece."""
-        self._stopping.set()
-
-    def sleep(self, seconds: float) -> bool:
-        """Wait, and say whether a stop cut it short."""
-        return self._stopping.wait(seconds)
-
     def give_back(self) -> None:
         """Let go of what is held still: whoever hangs there finds its lease lost, should it ever go on."""
         for token in list(self._held):
@@ -91,44 +85,37 @@ class Leases:
     @contextlib.contextmanager
     def holding(self, lease: Lease) -> Iterator[Callable[[int], None]]:
         """Keep a lease alive for the length of a block; the block calls what it is given for every piece."""
+
+        def require(_count: int) -> None:
+            if self.stopping.is_set():
+                raise Stopped(f"{lease.artifact.artifact_id} was on its way when the run was stopped.")
+            if lease.token in self._lost:
+                raise LeaseLost(f"{lease.artifact.artifact_id} is another worker's by now.")
+
         self._held.add(lease.token)
         try:
-            yield lambda _count: self._require(lease)
+            yield require
         finally:
             self._held.discard(lease.token)
             self._lost.discard(lease.token)
 
-    def _require(self, lease: Lease) -> None:
-        if self._stopping.is_set():
-            raise Stopped(f"{lease.artifact.artifact_id} was on its way when the run was stopped.")
-        if lease.token in self._lost:
-            raise LeaseLost(f"{lease.artifact.artifact_id} is another worker's by now.")
-
     def _beat(self) -> None:
         """A ledger that is away for a moment must not end the heartbeats: a lease outlives several."""
+
+        def beat_once() -> None:
+            for token in list(self._held):
+                if not self._queue.heartbeat(token, self._clock()) and token in self._held:
+                    self._lost.add(token)
+
         while not self._over.wait(self._options.heartbeat_seconds):
-            error = self._guard(self._beat_once)
+            error = self._guard(beat_once)
             if error is not None:
                 _log.warning("A heartbeat failed and is tried again: %s", error)
 
-    def _beat_once(self) -> None:
-        for token in list(self._held):
-            if not self._queue.heartbeat(token, self._clock()) and token in self._held:
-                self._lost.add(token)
 
-
-# What becomes possible within so many seconds is waited for, in place of another run.
-PATIENCE_S = 5.0
-_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0
-_SHOW_S = 10.0
-
-
-class Getter(Protocol):
-    """Gets the bytes of an artifact into the store, or word that they are still those."""
-
-    def __call__(
-        self, artifact: Artifact, max_seconds: float, on_bytes: Callable[[int], None]
-    ) -> "Acquired | NotModified": ...
+# Gets the bytes of an artifact into the store within so many seconds, or word that they are still those, and
+# tells of every piece that came.
+Getter = Callable[[Artifact, float, Callable[[int], None]], Acquired | NotModified]
 
 
 @dataclass(slots=True)
@@ -151,7 +138,7 @@ class Desk:
 
 
 class Acquirer:
-    """Works on one batch with some threads. `guard` runs a call and gives what it raised."""
+    """Works on one batch with some threads."""
 
     def __init__(
         self,
@@ -177,17 +164,23 @@ class Acquirer:
     def run(self, batch: str) -> Acquisition:
         """Until nothing of the batch can be taken soon. An interrupt gives back what is under way."""
         due = self._desk.queue.due(batch, self._clock() + PATIENCE_S)
+        # Threads by their ends: before Python 3.13 an interrupted join takes a thread for ended.
         ends: list[threading.Event] = []
         with self._leases:
             try:
                 for number in range(min(self._desk.options.max_workers, due)):
-                    ends.append(self._start(batch, number))
+                    end, name = threading.Event(), f"ingest-acquire-{number}"
+                    threading.Thread(target=self._work, args=(batch, end), name=name, daemon=True).start()
+                    ends.append(end)
                 for end in ends:
                     while not end.wait(_SHOW_S):
                         self._show(self._report)
             except BaseException:
+                # They stop at the next piece they receive, or at the latest when the grace is over.
                 self.stop()
-                self._wait_for(ends)
+                until_s = time.monotonic() + self._grace_s
+                for end in ends:
+                    end.wait(max(0.0, until_s - time.monotonic()))
                 self._leases.give_back()
                 raise
         if self._broken is not None:
@@ -197,36 +190,24 @@ class Acquirer:
 
     def stop(self) -> None:
         """Begin nothing more, and give back what is under way; from any thread."""
-        self._leases.stop()
+        self._leases.stopping.set()
         self._has_room.set()
-
-    def _start(self, batch: str, number: int) -> threading.Event:
-        """A thread, by its end. Before Python 3.13 an interrupted join takes a thread for ended."""
-        end = threading.Event()
-        name = f"ingest-acquire-{number}"
-        threading.Thread(target=self._work, args=(batch, end), name=name, daemon=True).start()
-        return end
-
-    def _wait_for(self, ends: Sequence[threading.Event]) -> None:
-        """They stop at the next piece they receive, or at the latest when the grace is over."""
-        until_s = time.monotonic() + self._grace_s
-        for end in ends:
-            end.wait(max(0.0, until_s - time.monotonic()))
 
     def _work(self, batch: str, end: threading.Event) -> None:
         """A ledger that cannot be reached ends the acquisition: nothing could be recorded."""
+
+        def take_all() -> None:
+            while (lease := self._next(batch)) is not None:
+                self._take(lease)
+                self._desk.measures.store()
+
         try:
-            error = self._guard(lambda: self._take_all(batch))
+            error = self._guard(take_all)
             if error is not None:
                 self._broken = error
                 self.stop()
         finally:
             end.set()
-
-    def _take_all(self, batch: str) -> None:
-        while (lease := self._next(batch)) is not None:
-            self._take(lease)
-            self._desk.measures.store()
 
     def _next(self, batch: str) -> Lease | None:
         """The next lease, once a cap or a short wait allows one; None when there is none to wait for.
@@ -235,7 +216,7 @@ class Acquirer:
         """
         look_s = _FIRST_LOOK_S
         with self._door:
-            while not self._leases.is_stopping:
+            while not self._leases.stopping.is_set():
                 self._has_room.clear()
                 found = self._desk.queue.lease(self._worker, 1, self._clock(), batch=batch)
                 if found:
@@ -247,23 +228,31 @@ class Acquirer:
         return None
 
     def _take(self, lease: Lease) -> None:
-        with self._leases.holding(lease) as on_bytes:
+        with self._leases.holding(lease) as require_held:
             if not self._has_quota(lease):
                 return
-            began_s, received = time.monotonic(), _Sum(on_bytes)
-            found: list[Acquired | NotModified] = []
-            error = self._guard(
-                lambda: found.append(self._get(lease.artifact, self._max_seconds, received.add))
-            )
+            received_bytes = 0
+
+            def on_bytes(count: int) -> None:
+                nonlocal received_bytes
+                received_bytes += count
+                require_held(count)
+
+            began_s = time.monotonic()
+            came: list[Acquired | NotModified] = []
+            error = self._guard(lambda: came.append(self._get(lease.artifact, self._max_seconds, on_bytes)))
             if not isinstance(error, HostResting | Stopped):
                 seconds = time.monotonic() - began_s
-                self._desk.measures.fetched(received.total, seconds, lease.artifact.resolver)
+                self._desk.measures.fetched(received_bytes, seconds, lease.artifact.resolver)
             with self._lock:
-                self._report.size_bytes += received.total
-            if error is None:
-                self._succeeded(lease, found[0])
-            else:
+                self._report.size_bytes += received_bytes
+            if error is not None:
                 self._failed(lease, error)
+            elif isinstance(found := came[0], NotModified):
+                ended = self._desk.catalogue.unchanged(lease, found.etag, found.last_modified, self._clock())
+                self._count(lease, ended)
+            else:
+                self._count(lease, self._desk.catalogue.done(lease, found, self._clock()))
         self._has_room.set()
 
     def _has_quota(self, lease: Lease) -> bool:
@@ -271,18 +260,10 @@ class Acquirer:
         resolver = lease.artifact.resolver
         while (wait_s := self._desk.quotas.take(resolver, self._clock())) > 0:
             self._desk.measures.throttled(resolver)
-            if wait_s > PATIENCE_S or self._leases.sleep(wait_s):
+            if wait_s > PATIENCE_S or self._leases.stopping.wait(wait_s):
                 self._give_back(lease, wait_s)
                 return False
         return True
-
-    def _succeeded(self, lease: Lease, found: "Acquired | NotModified") -> None:
-        catalogue, now = self._desk.catalogue, self._clock()
-        if isinstance(found, NotModified):
-            ended = catalogue.unchanged(lease, found.etag, found.last_modified, now)
-        else:
-            ended = catalogue.done(lease, found, now)
-        self._count(lease, ended)
 
     def _failed(self, lease: Lease, error: BaseException) -> None:
         if isinstance(error, LeaseLost):
@@ -323,28 +304,14 @@ class Acquirer:
             self._report.ended[end] += 1
 
 
-class _Sum:
-    """Adds up what is received and passes it on."""
-
-    def __init__(self, then: Callable[[int], None]) -> None:
-        self.total = 0
-        self._then = then
-
-    def add(self, count: int) -> None:
-        self.total += count
-        self._then(count)
-
-
-# Artifacts that are files: their bytes are copied into the store, so that nobody can change them later.
-
-
-_BLOCK = 1024 * 1024
+# Where the bytes of an artifact come from: its URL, or its file.
 
 
 def copy_file(
     path: Path, blobs: BlobStore, sniff: Sniffer, on_bytes: Callable[[int], None]
 ) -> tuple[Blob, str]:
-    """The file's bytes in the store, and its media type by name and first bytes."""
+    """The file's bytes in the store, where nobody can change them later, and its media type by name and
+    first bytes."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise NotAFile(f"{path} is not a regular file; queue files, or watch the folder.")
@@ -362,9 +329,6 @@ def copy_file(
         raise DocumentUnreadable(
             f"{path} cannot be copied ({error.strerror}); check permissions and free space."
         ) from None
-
-
-# Where the bytes of an artifact come from: its URL, or its file.
 
 
 @dataclass(frozen=True, slots=True)

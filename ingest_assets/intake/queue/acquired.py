@@ -5,7 +5,7 @@ the document; further artifacts are `skipped` and name it. So the tables do not 
 a file changes or goes, or an artifact does, those that repeated it are looked at again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -29,14 +29,6 @@ class Acquired:
     etag: str | None = None
     last_modified: str | None = None
     detail: dict[str, object] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Holder:
-    """Somebody with certain bytes, in the order of sequence numbers."""
-
-    doc_id: str
-    is_artifact: bool
 
 
 class Catalogue:
@@ -73,15 +65,19 @@ class Catalogue:
     def _end(self, lease: Lease, ending: Ending, now: float, *, keeps_bytes: bool = True) -> Artifact | None:
         before = lease.artifact
         with self._ledger.begin() as connection:
-            if _is_of_a_file(connection, before.artifact_id):
-                ending, keeps_bytes = Ending("error", failure=_taken(before.artifact_id)), False
+            is_file = (documents.c.doc_id == before.artifact_id) & documents.c.resolver.is_(None)
+            if connection.scalar(sa.select(documents.c.doc_id).where(is_file)) is not None:
+                taken = f"{before.artifact_id} is the id of a file in a watched folder"
+                why = f"{taken}; queue it under another id."
+                ending = Ending("error", failure=Failure("input", "E_ID_TAKEN", why, retryable=False))
+                keeps_bytes = False
             if not end_held(connection, lease.token, ending, now):
                 return None
             if not keeps_bytes:
                 row = artifacts.c.seq == before.seq
                 connection.execute(artifacts.update().where(row).values(content_hash=None))
                 _drop_document(connection, before, now)
-            hashes = {before.content_hash, ending.content_hash} - {None}
+            hashes = (before.content_hash, ending.content_hash)
             touched = settle(connection, hashes, now) - {before.batch}  # its own batch runs already
             bump(connection, touched)
             return read_artifacts(connection, Filter(artifact_ids=[before.artifact_id]))[0]
@@ -92,56 +88,40 @@ def settle(connection: sa.Connection, hashes: Iterable[str | None], now: float) 
 
     Needs the ledger's lock. Bytes that no artifact holds need no decision: every watched file is a document.
     """
-    wanted = sorted({found for found in hashes if found})
     touched: set[str] = set()
-    for content_hash in _held_by_artifacts(connection, wanted):
-        touched |= _settle_one(connection, content_hash, now)
-    return touched
-
-
-def _held_by_artifacts(connection: sa.Connection, hashes: list[str]) -> Iterator[str]:
     column = artifacts.c.content_hash
     for some in in_groups(hashes):
-        yield from connection.scalars(sa.select(column).where(column.in_(some)).distinct()).all()
+        held = sa.select(column).where(column.in_(some)).distinct()
+        for content_hash in connection.scalars(held).all():
+            touched |= _settle_one(connection, content_hash, now)
+    return touched
 
 
 def _settle_one(connection: sa.Connection, content_hash: str, now: float) -> set[str]:
-    holders = _holders(connection, content_hash)
-    winner = holders[0].doc_id
-    ids = [holder.doc_id for holder in holders if holder.is_artifact]
-    touched = set()
-    for artifact in read_artifacts(connection, Filter(artifact_ids=ids)):
-        is_document = artifact.artifact_id == winner
-        _mark(connection, artifact, None if is_document else winner)
-        changes = _put_document if is_document else _drop_document
-        if changes(connection, artifact, now) and artifact.batch is not None:
-            touched.add(artifact.batch)
-    return touched
-
-
-def _holders(connection: sa.Connection, content_hash: str) -> list[_Holder]:
-    files = sa.select(documents.c.doc_id, documents.c.seq).where(
+    """The holder with the lowest sequence number is the document, all other artifacts name it."""
+    files = sa.select(documents.c.seq, documents.c.doc_id).where(
         documents.c.content_hash == content_hash,
         documents.c.deleted_at.is_(None),
         documents.c.resolver.is_(None),
     )
-    queued = sa.select(artifacts.c.artifact_id, artifacts.c.doc_seq).where(
+    queued = sa.select(artifacts.c.doc_seq, artifacts.c.artifact_id).where(
         artifacts.c.content_hash == content_hash
     )
-    found = [(row.seq, row.doc_id, False) for row in connection.execute(files)]
-    found += [(row.doc_seq, row.artifact_id, True) for row in connection.execute(queued)]
-    return [_Holder(doc_id, is_artifact) for _, doc_id, is_artifact in sorted(found)]
-
-
-def _mark(connection: sa.Connection, artifact: Artifact, duplicate_of: str | None) -> None:
-    """Done or skipped; one that is being looked at again is told when that ends."""
-    state = "done" if duplicate_of is None else "skipped"
-    if artifact.state in ("done", "skipped") and (artifact.state, artifact.duplicate_of) != (
-        state,
-        duplicate_of,
-    ):
-        row = artifacts.c.seq == artifact.seq
-        connection.execute(artifacts.update().where(row).values(state=state, duplicate_of=duplicate_of))
+    acquired = [(seq, doc_id) for seq, doc_id in connection.execute(queued)]
+    _, winner = min([*acquired, *((seq, doc_id) for seq, doc_id in connection.execute(files))])
+    touched = set()
+    ids = [artifact_id for _, artifact_id in acquired]
+    for artifact in read_artifacts(connection, Filter(artifact_ids=ids)):
+        is_document = artifact.artifact_id == winner
+        stands = ("done", None) if is_document else ("skipped", winner)
+        # One that is being looked at again is told when that ends.
+        if artifact.state in ("done", "skipped") and (artifact.state, artifact.duplicate_of) != stands:
+            row = artifacts.update().where(artifacts.c.seq == artifact.seq)
+            connection.execute(row.values(state=stands[0], duplicate_of=stands[1]))
+        changes = _put_document if is_document else _drop_document
+        if changes(connection, artifact, now) and artifact.batch is not None:
+            touched.add(artifact.batch)
+    return touched
 
 
 def _put_document(connection: sa.Connection, artifact: Artifact, now: float) -> bool:
@@ -175,13 +155,3 @@ def _drop_document(connection: sa.Connection, artifact: Artifact, now: float) ->
     is_its_own = (documents.c.doc_id == artifact.artifact_id) & documents.c.resolver.is_not(None)
     living = is_its_own & documents.c.deleted_at.is_(None)
     return connection.execute(documents.update().where(living).values(deleted_at=now)).rowcount == 1
-
-
-def _is_of_a_file(connection: sa.Connection, doc_id: str) -> bool:
-    is_file = (documents.c.doc_id == doc_id) & documents.c.resolver.is_(None)
-    return connection.scalar(sa.select(documents.c.doc_id).where(is_file)) is not None
-
-
-def _taken(artifact_id: str) -> Failure:
-    why = f"{artifact_id} is the id of a file in a watched folder; queue it under another id."
-    return Failure("input", "E_ID_TAKEN", why, retryable=False)

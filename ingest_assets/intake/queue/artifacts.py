@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,8 +19,8 @@ State = Literal["queued", "in_progress", "done", "skipped", "error"]
 FinalState = Literal["done", "skipped", "error"]
 FINAL_STATES: frozenset[State] = frozenset(get_args(FinalState))
 
-MAX_ID_BYTES = 2000
-MAX_META_DEPTH = 100
+MAX_ID_BYTES = 2000  # PostgreSQL cannot index longer texts
+MAX_META_DEPTH = 100  # json recurses, and what cannot be written must be refused here
 _YEAR_10000 = 253_402_300_800  # seconds from 1970; milliseconds, a frequent slip, are far beyond
 
 
@@ -84,7 +84,12 @@ class NewArtifact(BaseModel):
     @field_validator("meta")
     @classmethod
     def _is_json(cls, meta: dict[str, Any]) -> dict[str, Any]:
-        if not _is_flat_enough(meta):
+        # Level by level: what is nested too deep to be written must not be found out by recursion.
+        level: list[Any] = [meta]
+        for _ in range(MAX_META_DEPTH):
+            containers = (each for each in level if isinstance(each, dict | list))
+            level = [x for each in containers for x in (each.values() if isinstance(each, dict) else each)]
+        if level:
             raise ValueError(f"should be nested at most {MAX_META_DEPTH} deep")
         try:
             json.dumps(meta, allow_nan=False)
@@ -153,7 +158,6 @@ class Ending:
     mime: str | None = None
     etag: str | None = None
     last_modified: str | None = None
-    duplicate_of: str | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -162,21 +166,19 @@ class Ending:
 
     def as_columns(self) -> dict[str, Any]:
         """As stored; what a server said last is kept when this time it said nothing."""
-        known = ("content_hash", "mime", "etag", "last_modified")
-        given: dict[str, Any] = {
-            name: storable(value) for name in known if (value := getattr(self, name)) is not None
-        }
-        given |= {} if self.size_bytes is None else {"size_bytes": self.size_bytes}
-        error = (
-            {"last_error": None, "error_category": None} if not self.failure else self.failure.as_columns()
-        )
-        return {
+        values: dict[str, Any] = {
             "state": self.state,
-            "duplicate_of": None if self.duplicate_of is None else storable(self.duplicate_of),
+            "duplicate_of": None,  # until it is decided whose bytes count
             "detail": json.dumps(dict(self.detail)),
-            **given,
-            **error,
+            "last_error": None,
+            "error_category": None,
         }
+        for name in ("content_hash", "mime", "etag", "last_modified"):
+            if (text := getattr(self, name)) is not None:
+                values[name] = storable(text)
+        if self.size_bytes is not None:
+            values["size_bytes"] = self.size_bytes
+        return values | (self.failure.as_columns() if self.failure else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,19 +252,3 @@ def _canonical(url: str) -> str:
         return str(checked_url(url))
     except FetchError as error:
         raise ValueError(str(error)) from None
-
-
-def _is_flat_enough(meta: dict[str, Any]) -> bool:
-    """Level by level: what is nested too deep to be written must not be found out by recursion."""
-    level: list[Any] = [meta]
-    for _ in range(MAX_META_DEPTH):
-        level = [inner for each in level for inner in _inside(each)]
-        if not level:
-            return True
-    return False
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()

@@ -21,7 +21,8 @@ from ingest_assets.intake.queue.queue import Queue
 
 MAX_LINE_BYTES = 1024 * 1024
 _LINES_PER_STORE = 1000
-_MAX_FAULTS, _MAX_NAME_CHARS, _MAX_DIGITS = 3, 80, 1000
+_MAX_FAULTS, _MAX_NAME_CHARS = 3, 80  # one line on a screen says what is wrong
+_MAX_DIGITS = 1000  # Python itself stops at 4300
 _KEYS = ", ".join(entry.alias or name for name, entry in NewArtifact.model_fields.items())
 
 
@@ -71,10 +72,22 @@ class ArtifactList:
         filled = ((number, line) for number, line in _lines(self.stream) if line is None or line.strip())
         for number, line in islice(filled, self.limit):
             try:
-                yield parsed_line(line, self.folder)
+                yield self._parsed(line)
             except ValueError as error:
                 report.add_malformed(number, str(error))
         report.has_more = next(filled, None) is not None
+
+    def _parsed(self, line: bytes | None) -> NewArtifact:
+        if line is None:
+            raise ValueError(f"should have at most {MAX_LINE_BYTES:,} bytes")
+        try:
+            given = parsed_object(line.rstrip().decode())
+        except UnicodeDecodeError as error:
+            raise ValueError(f"should be UTF-8 text; byte {error.start + 1} is not") from None
+        path = given.get("path")
+        if isinstance(path, str) and path:
+            given["path"] = str(self.folder / path)
+        return new_artifact(given)
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
@@ -88,20 +101,6 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
         while line and not line.endswith(b"\n"):
             line = stream.readline(MAX_LINE_BYTES)
         yield number, None
-
-
-def parsed_line(line: bytes | None, folder: Path) -> NewArtifact:
-    """The artifact of one line; a `ValueError` says what was expected."""
-    if line is None:
-        raise ValueError(f"should have at most {MAX_LINE_BYTES:,} bytes")
-    try:
-        given = parsed_object(line.rstrip().decode())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"should be UTF-8 text; byte {error.start + 1} is not") from None
-    path = given.get("path")
-    if isinstance(path, str) and path:
-        given["path"] = str(folder / path)
-    return new_artifact(given)
 
 
 def parsed_object(text: str) -> dict[str, Any]:

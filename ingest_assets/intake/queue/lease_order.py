@@ -82,17 +82,22 @@ def choose(
     batch: str | None = None,
     first_look: int = 200,
 ) -> list[int]:
-    """Numbers of the artifacts to lease, in the order of the line."""
-    query = sa.select(*_COLUMNS).where(QUEUED, artifacts.c.not_before <= now)
-    query = query.order_by(artifacts.c.not_before, artifacts.c.seq)
+    """Numbers of the artifacts to lease, in the order of the line; `first_look` is how much of its head is
+    read before the lanes are."""
     if batch is not None:  # a batch is small
-        return _first_come(_read(connection, query.where(artifacts.c.batch == batch)), room, limit)
+        return _first_come(_read(connection, _line(now).where(artifacts.c.batch == batch)), room, limit)
     look = max(first_look, 2 * limit)
-    head = _read(connection, query.limit(look))
+    head = _read(connection, _line(now).limit(look))
     chosen = _first_come(head, room.copy(), limit)
     if len(chosen) == limit or len(head) < look:
         return chosen
     return _from_lanes(connection, room, limit, now)
+
+
+def _line(now: float) -> sa.Select:
+    """Everybody whose time has come, in order."""
+    query = sa.select(*_COLUMNS).where(QUEUED, artifacts.c.not_before <= now)
+    return query.order_by(artifacts.c.not_before, artifacts.c.seq)
 
 
 def _read(connection: sa.Connection, query: sa.Select) -> list[Waiting]:
@@ -115,21 +120,15 @@ def _from_lanes(connection: sa.Connection, room: Room, limit: int, now: float) -
     while len(chosen) < limit and (unopened or opened):
         if unopened and (not opened or unopened[0] < opened[0]):
             head = unopened.popleft()
-            for waiting in _lane(connection, head, room.left(head, limit - len(chosen)), now):
-                heapq.heappush(opened, waiting)
+            if (count := room.left(head, limit - len(chosen))) > 0:
+                is_here = artifacts.c.lane == f"{head.resolver} {head.host}"
+                for waiting in _read(connection, _line(now).where(is_here).limit(count)):
+                    heapq.heappush(opened, waiting)
         else:
             waiting = heapq.heappop(opened)
             if room.take(waiting):
                 chosen.append(waiting.seq)
     return chosen
-
-
-def _lane(connection: sa.Connection, head: Waiting, count: int, now: float) -> list[Waiting]:
-    if count == 0:
-        return []
-    is_here = artifacts.c.lane == f"{head.resolver} {head.host}"
-    query = sa.select(*_COLUMNS).where(QUEUED, is_here, artifacts.c.not_before <= now)
-    return _read(connection, query.order_by(artifacts.c.not_before, artifacts.c.seq).limit(count))
 
 
 def _heads(connection: sa.Connection, now: float) -> list[Waiting]:

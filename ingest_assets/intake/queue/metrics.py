@@ -18,6 +18,7 @@ from ingest_assets.intake.queue.queue import QueueStats
 from ingest_assets.intake.schema import counters
 
 SCOPE = "ingest_assets"
+# From the copy of a small file to the default of fetch.total_timeout_s.
 _BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 

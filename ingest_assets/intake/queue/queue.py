@@ -7,7 +7,7 @@ must agree on the time to well within a lease's length.
 
 import random
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, get_args
@@ -31,10 +31,10 @@ from ingest_assets.intake.queue.lease_order import IN_PROGRESS, QUEUED, Room, ch
 from ingest_assets.intake.schema import artifacts
 from ingest_assets.settings.intake import QueueOptions
 
-# Reading the queue: its figures, its artifacts, and the failures that can be tried again.
-
-
-IN_ERROR = artifacts.c.state == sa.literal_column("'error'")
+MAX_WAIT_SECONDS = 86_400.0  # a server that asks for more is asked again after a day
+_ROWS_PER_TRANSACTION = 1000
+_NO_LEASE: Mapping[str, Any] = {"lease_token": None, "leased_by": None, "lease_expires": None}
+_IN_ERROR = artifacts.c.state == sa.literal_column("'error'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +91,6 @@ class Retried:
     batches: set[str] = field(default_factory=set)
 
 
-def read_stats(connection: sa.Connection, now: float) -> QueueStats:
-    """The figures as of now."""
-    counts = sa.select(artifacts.c.state, sa.func.count(), sa.func.sum(artifacts.c.attempts))
-    by_state = {
-        state: (n, tried) for state, n, tried in connection.execute(counts.group_by(artifacts.c.state))
-    }
-    oldest = connection.scalar(sa.select(sa.func.min(artifacts.c.enqueued_at)).where(QUEUED))
-    return QueueStats(
-        states={state: by_state.get(state, (0, 0))[0] for state in get_args(State)},
-        delayed=_count(connection, QUEUED, artifacts.c.not_before > now),
-        hosts_in_progress=_in_progress_by(connection, artifacts.c.host),
-        resolvers_in_progress=_in_progress_by(connection, artifacts.c.resolver),
-        expired_leases=_count(connection, IN_PROGRESS, artifacts.c.lease_expires <= now),
-        oldest_queued_age_s=None if oldest is None else max(0.0, now - oldest),
-        attempts=int(sum(tried for _, tried in by_state.values())),
-    )
-
-
 def read_artifacts(
     connection: sa.Connection, wanted: Filter, limit: int | None = None, after_seq: int = 0
 ) -> list[Artifact]:
@@ -118,56 +100,6 @@ def read_artifacts(
     return [Artifact.of(row) for row in rows]
 
 
-def read_due(
-    connection: sa.Connection, before: float, batch: str | None = None
-) -> dict[str, tuple[int, float]]:
-    """Batches with artifacts that can be leased before a time: how many, and since when the first."""
-    since = sa.case((QUEUED, artifacts.c.not_before), else_=artifacts.c.lease_expires)
-    is_due = (QUEUED & (artifacts.c.not_before <= before)) | (
-        IN_PROGRESS & (artifacts.c.lease_expires <= before)
-    )
-    is_wanted = artifacts.c.batch.is_not(None) if batch is None else artifacts.c.batch == batch
-    query = sa.select(artifacts.c.batch, sa.func.count(), sa.func.min(since)).where(is_due, is_wanted)
-    return {
-        key: (count, first) for key, count, first in connection.execute(query.group_by(artifacts.c.batch))
-    }
-
-
-def find_failed(connection: sa.Connection, wanted: Filter) -> Retried:
-    """What `requeue` would put back."""
-    conditions = (*wanted.conditions(), IN_ERROR)
-    batches = connection.scalars(sa.select(artifacts.c.batch).where(*conditions).distinct())
-    return Retried(_count(connection, *conditions), {key for key in batches if key is not None})
-
-
-def requeue(connection: sa.Connection, wanted: Filter, *, reset_attempts: bool, now: float) -> Retried:
-    """Queue failed artifacts again and give their batches a new revision; needs the ledger's lock.
-
-    Who keeps the attempts has one more. The last error stays until the next ending.
-    """
-    found = find_failed(connection, wanted)
-    values: dict[str, Any] = {"state": "queued", "not_before": now, "finished_at": None}
-    if reset_attempts:
-        values["attempts"] = 0
-    connection.execute(artifacts.update().where(*wanted.conditions(), IN_ERROR).values(**values))
-    bump(connection, found.batches)
-    return found
-
-
-def requeue_acquired(connection: sa.Connection, wanted: Filter, before: float, now: float) -> Retried:
-    """Look again at what was acquired before a time; needs the ledger's lock.
-
-    Documents stay as they are until it is known what became of them.
-    """
-    is_acquired = artifacts.c.state.in_(("done", "skipped")) & (artifacts.c.finished_at <= before)
-    conditions = (*wanted.conditions(), is_acquired)
-    batches = set(connection.scalars(sa.select(artifacts.c.batch).where(*conditions).distinct()))
-    values: dict[str, Any] = {"state": "queued", "not_before": now, "finished_at": None, "attempts": 0}
-    found = connection.execute(artifacts.update().where(*conditions).values(**values))
-    bump(connection, batches)
-    return Retried(found.rowcount, batches)
-
-
 def _in_progress_by(connection: sa.Connection, column: sa.Column[str]) -> dict[str, int]:
     query = sa.select(column, sa.func.count()).where(IN_PROGRESS, column != "").group_by(column)
     return {row[0]: row[1] for row in connection.execute(query.order_by(column))}
@@ -175,11 +107,6 @@ def _in_progress_by(connection: sa.Connection, column: sa.Column[str]) -> dict[s
 
 def _count(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:
     return connection.scalar(sa.select(sa.func.count()).select_from(artifacts).where(*conditions)) or 0
-
-
-MAX_WAIT_SECONDS = 86_400.0
-_ROWS_PER_TRANSACTION = 1000
-_NO_LEASE: Mapping[str, Any] = {"lease_token": None, "leased_by": None, "lease_expires": None}
 
 
 @dataclass(slots=True)
@@ -198,22 +125,21 @@ class Queue:
         database: Database,
         options: QueueOptions,
         rng: random.Random | None = None,
-        new_token: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        self._database = database
+        self.database = database
         self._options = options
         self._rng = rng or random.Random()
-        self._new_token = new_token
 
     def enqueue(self, given: Iterable[NewArtifact], now: float) -> Enqueued:
         """Add what is not known yet; a known id keeps everything it has.
 
         Lazy input is read lazily and stored a thousand at a time: an import that is killed can be repeated.
         """
-        report = Enqueued()
-        for some in _chunks(given, _ROWS_PER_TRANSACTION):
-            with self._database.begin("enqueue") as connection:
-                known = _known(connection, [artifact.artifact_id for artifact in some])
+        report, waiting = Enqueued(), iter(given)
+        while some := list(islice(waiting, _ROWS_PER_TRANSACTION)):
+            with self.database.begin("enqueue") as connection:
+                is_one = artifacts.c.artifact_id.in_([artifact.artifact_id for artifact in some])
+                known = set(connection.scalars(sa.select(artifacts.c.artifact_id).where(is_one)))
                 fresh: dict[str, dict[str, Any]] = {}
                 for artifact in some:
                     if artifact.artifact_id in known or artifact.artifact_id in fresh:
@@ -233,51 +159,53 @@ class Queue:
         Who counts the leases there are is alone with that until its own are counted, so the caps hold.
         """
         ttl_s = self._options.lease_ttl_seconds if ttl_s is None else ttl_s
-        with self._database.begin("lease") as connection:
+        with self.database.begin("lease") as connection:
             self._take_back_expired(connection, now)
             room = Room.now(connection, self._options)
             chosen = choose(connection, room, limit, now, batch) if limit > 0 else []
             rows = _locked(connection, artifacts.c.seq.in_(chosen), QUEUED)
-            leases = [self._grant(row, worker, now, ttl_s) for row in rows]
-            _update_each(connection, [_lease_columns(lease) for lease in leases])
+            leases, updates = list[Lease](), list[dict[str, Any]]()
+            for row in rows:
+                values = {
+                    "state": "in_progress",
+                    "attempts": row["attempts"] + 1,
+                    "leased_by": storable(worker),
+                    "leased_at": now,
+                    "lease_expires": now + ttl_s,
+                }
+                lease = Lease(uuid.uuid4().hex, now + ttl_s, Artifact.of({**row, **values}))
+                leases.append(lease)
+                updates.append({"seq": row["seq"], "lease_token": lease.token, **values})
+            _update_each(connection, updates)
         return leases
-
-    def _grant(self, row: sa.RowMapping, worker: str, now: float, ttl_s: float) -> Lease:
-        values = {
-            "state": "in_progress",
-            "attempts": row["attempts"] + 1,
-            "leased_by": storable(worker),
-            "leased_at": now,
-            "lease_expires": now + ttl_s,
-        }
-        return Lease(self._new_token(), now + ttl_s, Artifact.of({**row, **values}))
 
     def _take_back_expired(self, connection: sa.Connection, now: float) -> None:
         """Back into the line, behind those who wait; at the last attempt into `error`."""
-        rows = _locked(connection, IN_PROGRESS, artifacts.c.lease_expires <= now)
-        _update_each(connection, [self._after_lost_worker(row, now) for row in rows])
-
-    def _after_lost_worker(self, row: sa.RowMapping, now: float) -> dict[str, Any]:
-        attempts, allowed = row["attempts"], self._allowed(row)
-        back = {"seq": row["seq"], "not_before": now, **_NO_LEASE}
-        who = f"{row['artifact_id']}: its worker {row['leased_by']}"
-        what = f"{who} fell silent at attempt {attempts} of {allowed}"
-        if attempts < allowed:
-            lost = Failure("runtime", "E_LEASE_EXPIRED", f"{what}; it is tried again.", retryable=True)
-            return {**back, "state": "queued", "finished_at": None, **lost.as_columns()}
-        advice = "find out what kills its workers, then retry it"
-        given_up = Failure("runtime", "E_ATTEMPTS_EXHAUSTED", f"{what}; {advice}.", retryable=False)
-        return {**back, "state": "error", "finished_at": now, **given_up.as_columns()}
+        updates = []
+        for row in _locked(connection, IN_PROGRESS, artifacts.c.lease_expires <= now):
+            attempts, allowed = row["attempts"], self._allowed(row)
+            who = f"{row['artifact_id']}: its worker {row['leased_by']}"
+            what = f"{who} fell silent at attempt {attempts} of {allowed}"
+            if attempts < allowed:
+                failure = Failure("runtime", "E_LEASE_EXPIRED", f"{what}; it is tried again.", retryable=True)
+                ending: dict[str, Any] = {"state": "queued", "finished_at": None}
+            else:
+                text = f"{what}; find out what kills its workers, then retry it."
+                failure = Failure("runtime", "E_ATTEMPTS_EXHAUSTED", text, retryable=False)
+                ending = {"state": "error", "finished_at": now}
+            place = {"seq": row["seq"], "not_before": now}
+            updates.append({**place, **_NO_LEASE, **ending, **failure.as_columns()})
+        _update_each(connection, updates)
 
     def workers(self) -> set[str]:
         """Who has leases."""
-        with self._database.connect() as connection:
+        with self.database.connect() as connection:
             return set(connection.scalars(sa.select(artifacts.c.leased_by).where(IN_PROGRESS).distinct()))
 
     def expire(self, worker: str, now: float) -> int:
         """End the leases of a worker that is known to be dead, as their time would; says how many."""
         held = artifacts.update().where(IN_PROGRESS, artifacts.c.leased_by == worker)
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             return connection.execute(held.values(lease_expires=now)).rowcount
 
     def _allowed(self, row: sa.RowMapping) -> int:
@@ -286,17 +214,8 @@ class Queue:
     def heartbeat(self, token: str, now: float, ttl_s: float | None = None) -> bool:
         """Hold a lease for its whole length again; False when it is lost."""
         ttl_s = self._options.lease_ttl_seconds if ttl_s is None else ttl_s
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             return _update_held(connection, token, {"lease_expires": now + ttl_s})
-
-    def ack(self, token: str, ending: Ending, now: float) -> bool:
-        """End a lease; False when it was lost, and then nothing is changed."""
-        return not self.ack_all({token: ending}, now)
-
-    def ack_all(self, endings: Mapping[str, Ending], now: float) -> set[str]:
-        """End many leases at once; gives back the tokens that were lost."""
-        with self._database.begin() as connection:
-            return {t for t, ending in endings.items() if not end_held(connection, t, ending, now)}
 
     def fail_and_retry(
         self, token: str, failure: Failure, now: float, retry_after_s: float | None = None
@@ -306,23 +225,20 @@ class Queue:
         It ends in `error` instead when the failure is not retryable or this was the last attempt. A wait that
         the server asked for stands for the backoff, up to a day.
         """
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             # Waits, unlike the others: who changes this row may be our own heartbeat.
             rows = _locked(connection, artifacts.c.lease_token == token, IN_PROGRESS, waits=True)
             if not rows:
                 return False
             values = {**_NO_LEASE, **failure.as_columns()}
             if failure.retryable and rows[0]["attempts"] < self._allowed(rows[0]):
-                wait_s = self._wait_s(rows[0]["attempts"], retry_after_s)
+                backoff_s = self._options.retry_backoff_seconds * 2.0 ** (rows[0]["attempts"] - 1)
+                wait_s = backoff_s if retry_after_s is None else max(0.0, retry_after_s)
+                wait_s = min(wait_s, MAX_WAIT_SECONDS) + self._rng.uniform(0, self._options.jitter_seconds)
                 values |= {"state": "queued", "not_before": now + wait_s}
             else:
                 values |= {"state": "error", "finished_at": now}
             return _update_held(connection, token, values)
-
-    def _wait_s(self, attempts: int, retry_after_s: float | None) -> float:
-        backoff_s = self._options.retry_backoff_seconds * 2.0 ** (attempts - 1)
-        wait_s = backoff_s if retry_after_s is None else max(0.0, retry_after_s)
-        return min(wait_s, MAX_WAIT_SECONDS) + self._rng.uniform(0, self._options.jitter_seconds)
 
     def release(self, token: str, now: float, wait_s: float = 0.0) -> bool:
         """Give back what was not tried, after all, and do not count the attempt; False when it was lost.
@@ -330,24 +246,47 @@ class Queue:
         For workers that are told to stop, and for hosts that rest.
         """
         values = {**_NO_LEASE, "state": "queued", "not_before": now + min(max(0.0, wait_s), MAX_WAIT_SECONDS)}
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             return _update_held(connection, token, {**values, "attempts": artifacts.c.attempts - 1})
 
     def retry_failed(
         self, now: float, wanted: Filter | None = None, *, reset_attempts: bool = False, dry_run: bool = False
     ) -> Retried:
-        """Queue failed artifacts again, and let their batches run; a dry run only counts them."""
-        wanted = wanted or Filter()
-        if dry_run:
-            with self._database.connect() as connection:
-                return find_failed(connection, wanted)
-        with self._database.begin("ledger") as connection:
-            return requeue(connection, wanted, reset_attempts=reset_attempts, now=now)
+        """Queue failed artifacts again, and let their batches run; a dry run only counts them.
+
+        Who keeps the attempts has one more. The last error stays until the next ending.
+        """
+        attempts = {"attempts": 0} if reset_attempts else {}
+        return self._requeue(wanted, _IN_ERROR, now, attempts, dry_run=dry_run)
 
     def refresh(self, now: float, wanted: Filter | None = None, *, older_than_s: float = 0.0) -> Retried:
-        """Queue what was acquired so long ago again, to see whether it changed."""
-        with self._database.begin("ledger") as connection:
-            return requeue_acquired(connection, wanted or Filter(), now - older_than_s, now)
+        """Queue what was acquired so long ago again, to see whether it changed.
+
+        Documents stay as they are until it is known what became of them.
+        """
+        is_old = artifacts.c.finished_at <= now - older_than_s
+        is_acquired = artifacts.c.state.in_(("done", "skipped")) & is_old
+        return self._requeue(wanted, is_acquired, now, {"attempts": 0})
+
+    def _requeue(
+        self,
+        wanted: Filter | None,
+        condition: sa.ColumnElement[bool],
+        now: float,
+        attempts: Mapping[str, int],
+        *,
+        dry_run: bool = False,
+    ) -> Retried:
+        conditions = (*(wanted or Filter()).conditions(), condition)
+        with self.database.connect() if dry_run else self.database.begin("ledger") as connection:
+            keys = connection.scalars(sa.select(artifacts.c.batch).where(*conditions).distinct())
+            batches = {key for key in keys if key is not None}
+            found = Retried(_count(connection, *conditions), batches)
+            if not dry_run:
+                values = {"state": "queued", "not_before": now, "finished_at": None, **attempts}
+                connection.execute(artifacts.update().where(*conditions).values(**values))
+                bump(connection, batches)
+        return found
 
     def due(self, batch: str, before: float) -> int:
         """How many artifacts of a batch can be leased before a time, as far as the caps allow."""
@@ -355,18 +294,38 @@ class Queue:
 
     def due_batches(self, before: float, batch: str | None = None) -> dict[str, tuple[int, float]]:
         """Batches with such artifacts: how many, and since when the first has been due."""
-        with self._database.connect() as connection:
-            return read_due(connection, before, batch)
+        since = sa.case((QUEUED, artifacts.c.not_before), else_=artifacts.c.lease_expires)
+        is_due = (QUEUED & (artifacts.c.not_before <= before)) | (
+            IN_PROGRESS & (artifacts.c.lease_expires <= before)
+        )
+        is_wanted = artifacts.c.batch.is_not(None) if batch is None else artifacts.c.batch == batch
+        query = sa.select(artifacts.c.batch, sa.func.count(), sa.func.min(since)).where(is_due, is_wanted)
+        with self.database.connect() as connection:
+            rows = connection.execute(query.group_by(artifacts.c.batch))
+            return {key: (count, first) for key, count, first in rows}
 
     def stats(self, now: float) -> QueueStats:
-        """The queue in figures."""
-        with self._database.connect() as connection:
-            return read_stats(connection, now)
+        """The queue in figures, as of now."""
+        counts = sa.select(artifacts.c.state, sa.func.count(), sa.func.sum(artifacts.c.attempts))
+        oldest = sa.select(sa.func.min(artifacts.c.enqueued_at)).where(QUEUED)
+        with self.database.connect() as connection:
+            rows = connection.execute(counts.group_by(artifacts.c.state))
+            by_state = {state: (count, attempts) for state, count, attempts in rows}
+            enqueued_at = connection.scalar(oldest)
+            return QueueStats(
+                states={state: by_state.get(state, (0, 0))[0] for state in get_args(State)},
+                delayed=_count(connection, QUEUED, artifacts.c.not_before > now),
+                hosts_in_progress=_in_progress_by(connection, artifacts.c.host),
+                resolvers_in_progress=_in_progress_by(connection, artifacts.c.resolver),
+                expired_leases=_count(connection, IN_PROGRESS, artifacts.c.lease_expires <= now),
+                oldest_queued_age_s=None if enqueued_at is None else max(0.0, now - enqueued_at),
+                attempts=int(sum(attempts for _, attempts in by_state.values())),
+            )
 
     def hashes(self) -> set[str]:
         """Of all bytes that an artifact has."""
         column = artifacts.c.content_hash
-        with self._database.connect() as connection:
+        with self.database.connect() as connection:
             return set(connection.scalars(sa.select(column).where(column.is_not(None))))
 
     def get(self, artifact_id: str) -> Artifact | None:
@@ -375,17 +334,12 @@ class Queue:
 
     def find(self, wanted: Filter, limit: int | None = None, after_seq: int = 0) -> list[Artifact]:
         """Artifacts in the order they came in; `after_seq` is the last one of the page before."""
-        with self._database.connect() as connection:
+        with self.database.connect() as connection:
             return read_artifacts(connection, wanted, limit, after_seq)
 
     def failures(self, wanted: Filter | None = None, limit: int | None = None) -> list[Artifact]:
         """Those that ended in `error`, each with its last one."""
         return self.find(replace(wanted or Filter(), state="error"), limit)
-
-
-def _known(connection: sa.Connection, ids: Sequence[str]) -> set[str]:
-    column = artifacts.c.artifact_id
-    return set(connection.scalars(sa.select(column).where(column.in_(ids))))
 
 
 def _locked(
@@ -416,14 +370,3 @@ def _update_each(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -
         changed: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != "seq"}
         update = artifacts.update().where(artifacts.c.seq == sa.bindparam("new_seq")).values(**changed)
         connection.execute(update, [{f"new_{name}": row[name] for name in row} for row in rows])
-
-
-def _lease_columns(lease: Lease) -> dict[str, Any]:
-    names = ("seq", "state", "attempts", "leased_by", "leased_at", "lease_expires")
-    return {"lease_token": lease.token, **{name: getattr(lease.artifact, name) for name in names}}
-
-
-def _chunks(items: Iterable[NewArtifact], size: int) -> Iterator[list[NewArtifact]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, size)):
-        yield chunk

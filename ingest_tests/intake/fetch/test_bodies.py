@@ -6,8 +6,8 @@ import zlib
 import pytest
 
 from ingest_assets.intake.fetch import Fetched
+from ingest_assets.intake.fetch.decoding import PIECE_BYTES, decoded
 from ingest_assets.intake.fetch.errors import BodyCutOff
-from ingest_assets.intake.fetch.fetch import PIECE_BYTES, decoded
 from ingest_tests.intake.fetch.conftest import Desk, tried
 from ingest_tests.intake.fetch.site import PDF, Site, Visit
 

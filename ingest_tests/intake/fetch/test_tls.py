@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.intake.fetch import Network
-from ingest_assets.intake.fetch.fetch import trusted_certificates
+from ingest_assets.intake.fetch.exchange import trusted_certificates
 from ingest_tests.certificates import own_certificate
 from ingest_tests.intake.fetch.conftest import Desk, Switchboard
 from ingest_tests.intake.fetch.site import PDF, Site

@@ -16,6 +16,7 @@ from ingest_assets.intake.ledger import Ledger
 from ingest_assets.intake.queue.artifacts import Ending, Lease
 from ingest_assets.intake.queue.queue import Queue
 from ingest_assets.settings.intake import QueueOptions
+from ingest_tests.intake.queue.ends import ack_all
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def _work(queue: Queue, leases: list[Lease], job: Job, rng: random.Random, lines
         time.sleep(rng.uniform(0, job.work_s))
         lines.write(f"acking {json.dumps(list(names.values()))}\n")
         ended = time.monotonic()
-        lost = queue.ack_all({token: Ending("done") for token in names}, time.time())
+        lost = ack_all(queue, names, Ending("done"), time.time())
         acked = [name for token, name in names.items() if token not in lost]
         hosts = [lease.artifact.host for lease in some]
         lines.write(f"acked {json.dumps([acked, started, ended, hosts])}\n")

@@ -25,6 +25,7 @@ from ingest_assets.settings.intake import QueueOptions
 from ingest_tests.conftest import examples_times
 from ingest_tests.intake.postgres import Postgres
 from ingest_tests.intake.queue.conftest import BUSY, GONE, NOW, artifact
+from ingest_tests.intake.queue.ends import ack
 
 HOSTS = ["", "a.org", "b.org"]
 OPTIONS = QueueOptions(
@@ -113,7 +114,7 @@ class AnyHistory(RuleBasedStateMachine):
         """Also of tokens that were lost or used before."""
         ending = Ending(state, GONE if state == "error" else None)  # type: ignore[arg-type]
 
-        assert self.queue.ack(token, ending, self.now) is self._end(token, state)
+        assert ack(self.queue, token, ending, self.now) is self._end(token, state)
 
     @rule(token=tokens, is_hopeless=st.booleans())
     def fail(self, token: str, is_hopeless: bool) -> None:

@@ -14,6 +14,7 @@ from ingest_assets.intake.queue.lease_order import Room, choose
 from ingest_assets.intake.queue.queue import Filter, Queue
 from ingest_assets.settings.intake import QueueOptions
 from ingest_tests.intake.queue.conftest import DONE, NOW, MakeQueue, artifact, some
+from ingest_tests.intake.queue.ends import ack
 
 
 def leased(queue: Queue, limit: int = 100, now: float = NOW) -> list[str]:
@@ -29,7 +30,7 @@ def test_a_host_has_no_more_leases_than_its_cap(make_queue: MakeQueue) -> None:
     first = queue.lease("one", 2, NOW)
     second = leased(queue)
     full = leased(queue)
-    queue.ack(first[0].token, DONE, NOW)
+    ack(queue, first[0].token, DONE, NOW)
     third = leased(queue)
 
     assert second == ["a2"]

@@ -7,6 +7,7 @@ import pytest
 from ingest_assets.intake.queue.artifacts import Ending, Failure, Lease
 from ingest_assets.intake.queue.queue import Filter, Queue
 from ingest_tests.intake.queue.conftest import BUSY, DONE, GONE, NOW, MakeQueue, artifact, some
+from ingest_tests.intake.queue.ends import ack
 
 
 def ids(leases: list[Lease]) -> list[str]:
@@ -79,23 +80,17 @@ def test_an_earlier_time_is_an_earlier_place(queue: Queue) -> None:
 
 
 def test_what_is_acked_stays_as_it_ended(queue: Queue) -> None:
-    """With what the server said, and which document it is a copy of."""
+    """With what the server said."""
     queue.enqueue(some(3), NOW)
     one, two, three = queue.lease("worker", 3, NOW)
 
-    assert queue.ack(one.token, Ending("done", content_hash="h", etag='"x"', last_modified="Mon"), NOW + 1)
-    assert queue.ack(
-        two.token, Ending("skipped", duplicate_of="a0", detail={"reason": "same bytes"}), NOW + 2
-    )
-    assert queue.ack(three.token, Ending("error", GONE), NOW + 3)
+    assert ack(queue, one.token, Ending("done", content_hash="h", etag='"x"', last_modified="Mon"), NOW + 1)
+    assert ack(queue, two.token, Ending("skipped", detail={"reason": "same bytes"}), NOW + 2)
+    assert ack(queue, three.token, Ending("error", GONE), NOW + 3)
 
     done, skipped, error = queue.find(Filter())
     assert (done.state, done.content_hash, done.etag, done.last_modified) == ("done", "h", '"x"', "Mon")
-    assert (skipped.state, skipped.duplicate_of, skipped.detail) == (
-        "skipped",
-        "a0",
-        {"reason": "same bytes"},
-    )
+    assert (skipped.state, skipped.detail) == ("skipped", {"reason": "same bytes"})
     assert (error.state, error.last_error, error.finished_at) == ("error", GONE, NOW + 3)
     assert (done.last_error, done.leased_by, done.lease_expires) == (None, None, None)
     assert queue.lease("worker", 9, NOW + 1e6) == []
@@ -118,12 +113,12 @@ def test_a_lost_token_changes_nothing(queue: Queue, call: str, holder: str) -> N
     if holder == "next worker":
         lease_one(queue, NOW + 601)
     elif holder == "acked":
-        queue.ack(stale, DONE, NOW + 1)
+        ack(queue, stale, DONE, NOW + 1)
     else:
         stale = "made up"
     before = queue.get("a0")
     calls = {
-        "ack": lambda: queue.ack(stale, Ending("skipped", content_hash="stale"), NOW + 700),
+        "ack": lambda: ack(queue, stale, Ending("skipped", content_hash="stale"), NOW + 700),
         "fail": lambda: queue.fail_and_retry(stale, BUSY, NOW + 700),
         "heartbeat": lambda: queue.heartbeat(stale, NOW + 700),
         "release": lambda: queue.release(stale, NOW + 700),
@@ -131,17 +126,6 @@ def test_a_lost_token_changes_nothing(queue: Queue, call: str, holder: str) -> N
 
     assert calls[call]() is False
     assert queue.get("a0") == before
-
-
-def test_many_acks_at_once_name_those_that_were_lost(queue: Queue) -> None:
-    """The others count."""
-    queue.enqueue(some(2), NOW)
-    one, two = queue.lease("worker", 2, NOW)
-
-    lost = queue.ack_all({one.token: DONE, "made up": DONE, two.token: Ending("skipped")}, NOW)
-
-    assert lost == {"made up"}
-    assert (state(queue, "a0"), state(queue, "a1")) == ("done", "skipped")
 
 
 def test_a_heartbeat_holds_a_lease(queue: Queue) -> None:
@@ -190,7 +174,7 @@ def test_a_lease_past_its_time_that_nobody_took_can_still_end(queue: Queue) -> N
     queue.enqueue([artifact(0)], NOW)
     lease = lease_one(queue)
 
-    assert queue.ack(lease.token, DONE, NOW + 10_000)
+    assert ack(queue, lease.token, DONE, NOW + 10_000)
     assert state(queue) == "done"
 
 
@@ -283,7 +267,7 @@ def test_any_text_of_an_error_can_be_stored(queue: Queue, text: str) -> None:
     (lease,) = queue.lease(f"worker {text}", 1, NOW)
     failure = dataclasses.replace(GONE, message=text)
 
-    assert queue.ack(lease.token, Ending("error", failure, etag=text, duplicate_of=text), NOW)
+    assert ack(queue, lease.token, Ending("error", failure, etag=text), NOW)
 
     found = queue.get("a0")
     assert found is not None

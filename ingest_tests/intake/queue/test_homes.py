@@ -5,6 +5,7 @@ from ingest_assets.intake.queue.queue import Filter, Queue
 from ingest_assets.settings.intake import BatchLimits, QueueOptions
 from ingest_tests.intake.conftest import Watched
 from ingest_tests.intake.queue.conftest import DONE, NOW, some
+from ingest_tests.intake.queue.ends import ack
 
 LIMITS = BatchLimits(max_documents=2)
 
@@ -42,8 +43,9 @@ def test_artifacts_get_homes_in_the_order_they_came(watched: Watched) -> None:
 def test_a_lease_can_be_for_one_batch(watched: Watched) -> None:
     """A run of a batch takes that batch's artifacts only; two runs share them."""
     queue = Queue(watched.ledger.database, QueueOptions())
-    queue.enqueue(some(4), NOW)
-    give_homes(watched.ledger, LIMITS, NOW, at_most=3)
+    queue.enqueue(some(3), NOW)
+    give_homes(watched.ledger, LIMITS, NOW)
+    queue.enqueue(some(1, first=3), NOW)
 
     one = queue.lease("one", 1, NOW, batch="2024-05-01-0001")
     two = queue.lease("two", 9, NOW, batch="2024-05-01-0001")
@@ -57,4 +59,4 @@ def test_a_lease_can_be_for_one_batch(watched: Watched) -> None:
         ["a2", "a3"],
     ]
     assert homes(queue)["a3"] is None
-    assert queue.ack(one[0].token, DONE, NOW)
+    assert ack(queue, one[0].token, DONE, NOW)

@@ -8,6 +8,7 @@ from ingest_assets.intake.queue.artifacts import Ending
 from ingest_assets.intake.queue.queue import Filter, Queue
 from ingest_assets.settings.intake import BatchLimits
 from ingest_tests.intake.queue.conftest import BUSY, DONE, GONE, NOW, artifact, some
+from ingest_tests.intake.queue.ends import ack
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def failed(queue: Queue) -> Queue:
     leases = queue.lease("worker", 4, NOW)
     for lease, failure in zip(leases, [GONE, GONE, BUSY], strict=False):
         queue.fail_and_retry(lease.token, failure, NOW)
-    queue.ack(leases[3].token, DONE, NOW)
+    ack(queue, leases[3].token, DONE, NOW)
     return queue
 
 
@@ -34,7 +35,7 @@ def test_the_figures_say_what_is_where(queue: Queue) -> None:
     queue.enqueue([artifact(0, "a.org"), artifact(1, "b.org", resolver="crossref"), artifact(2)], NOW)
     queue.enqueue([*some(3, first=3), artifact(6, not_before=NOW + 500)], NOW + 10)
     leases = queue.lease("worker", 5, NOW + 10, ttl_s=30)
-    queue.ack(leases[3].token, Ending("skipped"), NOW + 11)
+    ack(queue, leases[3].token, Ending("skipped"), NOW + 11)
     queue.fail_and_retry(leases[4].token, BUSY, NOW + 12)
 
     stats = queue.stats(NOW + 45)
