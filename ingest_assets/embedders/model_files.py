@@ -57,9 +57,9 @@ def while_unchanged(setting: str) -> Callable[[Callable[[str], Known]], Callable
             try:
                 return read(name)
             except _MALFORMED as error:
+                folder, words = find_folder(name, setting), words_of(error)
                 raise ConfigError(
-                    f"{setting}: the files of {find_folder(name, setting)} make no sense ({words_of(error)}); "
-                    "give a complete model folder."
+                    f"{setting}: the files of {folder} make no sense ({words}); give a complete model folder."
                 ) from error
 
         @functools.wraps(read)

@@ -1,4 +1,4 @@
-"""The vector cache: exact, bounded, shared, and never a reason for an item to fail, whatever its file holds."""
+"""The vector cache: exact, bounded, shared, and never a reason for an item to fail."""
 
 import os
 import random
