@@ -12,14 +12,8 @@ from typing import Any
 from ingest_assets.app.home import Home
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import installed_versions
-from ingest_assets.embedders.model_files import (
-    PACKAGED,
-    PULLED_AS,
-    fetch,
-    find_folder,
-    is_hub_name,
-    tokenizer_files,
-)
+from ingest_assets.embedders.model_fetch import fetch
+from ingest_assets.embedders.model_files import PACKAGED, PULLED_AS, find_folder, is_hub_name, tokenizer_files
 from ingest_assets.embedders.providers import describe_dense
 from ingest_assets.embedders.sparse import sparse_model
 from ingest_assets.parsing.engines import (

@@ -217,16 +217,12 @@ def _rows(call: _Call[Text]) -> np.ndarray:
         elif isinstance(result, np.ndarray):
             made[index] = result
     if call.first_failure < len(call.results):
-        raise _failure(call.results[call.first_failure], call.first_failure, made)
+        error: Any = call.results[call.first_failure]
+        if isinstance(error, ItemError):
+            # The caller's own: when a micro-batch fails as a whole, several callers have the same error.
+            error = copy.copy(error)
+            if not isinstance(error, AnyText):
+                error.detail["index"] = call.first_failure
+            error._vectors_made = made  # no part of the record
+        raise error
     return np.stack([made[index] for index in range(len(call.results))]).astype(np.float32, copy=False)
-
-
-def _failure(error: Any, index: int, made: Mapping[int, np.ndarray]) -> BaseException:
-    """The caller's own: when a micro-batch fails as a whole, several callers have the same error."""
-    if not isinstance(error, ItemError):
-        return error
-    own = copy.copy(error)
-    if not isinstance(error, AnyText):
-        own.detail["index"] = index
-    own._vectors_made = made  # type: ignore[attr-defined]  # no part of the record
-    return own

@@ -25,8 +25,6 @@ _log = logging.getLogger(__name__)
 _FLOAT = np.dtype("<f4")
 _CHECKSUM_BYTES = 16
 _BUSY_SECONDS = 5.0  # another writer needs milliseconds
-_TRANSACTION_BYTES = 8 * 1024 * 1024
-_KEYS_PER_QUERY = 500  # SQLite's limit on parameters was 999 in old versions
 _KEPT_SHARE = 0.9  # of the bound, after an eviction: evictions stay rare
 _ROW_BYTES = 160  # of a row beside its content: two copies of the key and the free space of B-trees
 _PAGE_BYTES = 8192  # five vectors of 384 numbers fit with little left over
@@ -67,21 +65,13 @@ class VectorCache:
     def get(self, space: str, texts: Sequence[str]) -> list[np.ndarray | None]:
         """The vector of each text, or None. The arrays are read-only."""
         keys = [_key(space, text) for text in texts]
-        unique = list(dict.fromkeys(keys))
 
-        def read(connection: sqlite3.Connection) -> dict[bytes, object]:
-            contents: dict[bytes, object] = {}
-            for start in range(0, len(unique), _KEYS_PER_QUERY):
-                group = unique[start : start + _KEYS_PER_QUERY]
-                marks = ",".join("?" * len(group))
-                contents.update(
-                    connection.execute(f"SELECT key, content FROM vectors WHERE key IN ({marks})", group)
-                )
-            return contents
+        def read(connection: sqlite3.Connection) -> dict[bytes, np.ndarray | None]:
+            select = "SELECT content FROM vectors WHERE key = ?"
+            return {key: _vector(key, connection.execute(select, (key,)).fetchone()) for key in set(keys)}
 
-        contents = self._try(read) or {}
-        vectors = {key: _vector(key, contents.get(key)) for key in unique}
-        return [vectors[key] for key in keys]
+        vectors = self._try(read) or {}
+        return [vectors.get(key) for key in keys]
 
     def put(self, space: str, texts: Sequence[str], vectors: np.ndarray) -> None:
         """Keep one row of `vectors` per text; it replaces what was kept for that text."""
@@ -93,7 +83,7 @@ class VectorCache:
             return
         # All rows have the same size. A transaction is small beside the bound, so that eviction can hold it.
         row_bytes = len(rows[0][1]) + _ROW_BYTES
-        group = max(1, min(_TRANSACTION_BYTES, self._max_bytes // 4) // row_bytes)
+        group = max(1, self._max_bytes // 4 // row_bytes)
         for start in range(0, len(rows), group):
             self._try(functools.partial(self._write, rows[start : start + group]))
 
@@ -119,9 +109,9 @@ class VectorCache:
         while True:
             pages = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
             in_use = pages * _PAGE_BYTES
-            (rows,) = (
-                connection.execute("SELECT count(*) FROM vectors").fetchone() if in_use > limit else (0,)
-            )
+            if in_use <= limit:
+                return
+            (rows,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
             if not rows:
                 return
             limit = max(0, int(self._max_bytes * _KEPT_SHARE) - needed_bytes)
@@ -204,11 +194,12 @@ def _key(space: str, text: str) -> bytes:
     return bytes.fromhex(sha256_text(f"{space}{UNIT_SEPARATOR}{sha256_text(text)}"))
 
 
-def _vector(key: bytes, content: object) -> np.ndarray | None:
-    """The vector in a row, or None where the row is damaged."""
-    if not isinstance(content, bytes) or content[:_CHECKSUM_BYTES] != _checksum(
-        key, content[_CHECKSUM_BYTES:]
-    ):
+def _vector(key: bytes, row: tuple[object] | None) -> np.ndarray | None:
+    """The vector in a row, or None where there is none or it is damaged."""
+    content = row[0] if row else None
+    if not isinstance(content, bytes):
+        return None
+    if content[:_CHECKSUM_BYTES] != _checksum(key, content[_CHECKSUM_BYTES:]):
         return None
     return np.frombuffer(content, dtype=_FLOAT, offset=_CHECKSUM_BYTES)
 

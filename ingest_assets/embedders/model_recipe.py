@@ -13,7 +13,6 @@ from ingest_assets.embedders.model_files import (
     module_kind,
     name_of,
     number_in,
-    packaged_name,
     positions_of,
     read_modules,
     read_object,
@@ -96,12 +95,13 @@ def read_recipe(model: str) -> Recipe:
     config = _read(path / "config.json")
     sentence = _read(path / "sentence_bert_config.json", optional=True)
     _require_files(path)
-    pooling = _pooling_file(folder, modules)
+    pools = next((m["path"] for m in modules if module_kind(m) == "Pooling"), "1_Pooling")
+    pooling = _read(folder / pools / "config.json", optional=True)
     prompts = _read(folder / "config_sentence_transformers.json", optional=True)
     query, passage = _prefixes(prompts)
     return Recipe(
         source=model,
-        name=packaged_name(model) or name_of(folder),
+        name=name_of(model, folder),
         path=str(path),
         content_hash=content_hash_of(folder, SETTING),
         config=config,
@@ -175,11 +175,6 @@ def _require_files(path: Path) -> None:
         )
     if not any((path / name).is_file() for name in _WEIGHTS):
         raise ConfigError(f"{SETTING}: {path} has no {_WEIGHTS[0]}; give a complete model folder.")
-
-
-def _pooling_file(folder: Path, modules: list[dict[str, Any]]) -> dict[str, Any]:
-    named = next((m["path"] for m in modules if module_kind(m) == "Pooling"), "1_Pooling")
-    return _read(folder / named / "config.json", optional=True)
 
 
 def _poolings(pooling: dict[str, Any], path: Path) -> tuple[str, ...]:

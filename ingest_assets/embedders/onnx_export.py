@@ -4,7 +4,6 @@ how close they come to torch.
 `python -m ingest_assets.embedders.onnx_export MODEL FOLDER` makes one; `require_export` runs it.
 """
 
-import contextlib
 import fcntl
 import json
 import logging
@@ -14,7 +13,6 @@ import subprocess
 import sys
 import uuid
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,7 +84,10 @@ def export_of(recipe: Recipe, exports_path: str) -> Export:
 def require_export(recipe: Recipe, exports_path: str) -> Export:
     """The model's ONNX form, made now if it is not there whole; several processes make it once."""
     export = export_of(recipe, exports_path)
-    with _alone(export.folder.with_name(f".{export.folder.name}.lock")):
+    lock = export.folder.with_name(f".{export.folder.name}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # released also when the process dies
         if not export.is_whole():
             _make(recipe, export.folder)
     return export
@@ -123,15 +124,6 @@ def _export_in_child(recipe: Recipe, folder: Path) -> None:
         )
 
 
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Held by one process; a process that dies releases it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
-
-
 def export(recipe: Recipe, folder: Path) -> None:
     """Both forms of the model, and a note on how close each comes to torch."""
     torch, model, tokenizer = load_model(recipe.path, "cpu", attention="eager")
@@ -145,9 +137,12 @@ def export(recipe: Recipe, folder: Path) -> None:
     has_same_tokens = batch == [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
     words = recipe.words or max(map(max, filter(None, batch))) + 1
     batch = [ids for ids in batch if ids and max(ids) < words]  # others are refused as texts, too
-    truth = [_by_torch(torch, model, recipe, ids) for ids in batch]
-    float32 = _cosines(truth, _by_onnx(folder / FLOAT32, recipe, batch))
-    int8 = _cosines(truth, _by_onnx(folder / INT8, recipe, batch))
+    inputs = [padded([ids], recipe.pad_id) for ids in batch]
+    truth = [_pooled_in_all_ways(_by_torch(torch, model, *arrays)) for arrays in inputs]
+    float32, int8 = (
+        _cosines(truth, [_pooled_in_all_ways(infer(session, *arrays)) for arrays in inputs])
+        for session in (open_session(folder / name, threads=1) for name in (FLOAT32, INT8))
+    )
     note = {
         "model": recipe.model_id,
         "is_exact": bool(has_same_tokens and float32.min() >= MIN_COSINE),
@@ -220,27 +215,38 @@ def _write_int8(folder: Path) -> None:
     )
 
 
-def _by_torch(torch: Any, model: Any, recipe: Recipe, ids: list[int]) -> np.ndarray:
+def _by_torch(torch: Any, model: Any, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
     with torch.inference_mode():
-        rows, mask = padded([ids], recipe.pad_id)
-        inputs = {"input_ids": torch.from_numpy(rows), "attention_mask": torch.from_numpy(mask)}
-        hidden = model(**inputs).last_hidden_state.numpy()
-    return pool_batch(hidden, [len(ids)], ("cls", "mean", "max"), 3 * recipe.width)[0]
+        inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
+        return np.asarray(model(**inputs).last_hidden_state.numpy())
 
 
-def _by_onnx(file: Path, recipe: Recipe, batch: list[list[int]]) -> list[np.ndarray]:
-    from ingest_assets.embedders.onnx import infer, open_session  # which imports this module
+def _pooled_in_all_ways(hidden: np.ndarray) -> np.ndarray:
+    """One text's tokens by three poolings, side by side."""
+    return pool_batch(hidden, [hidden.shape[1]], ("cls", "mean", "max"), 3 * hidden.shape[2])[0]
 
-    session = open_session(file, threads=1)
-    return [
-        pool_batch(
-            infer(session, *padded([ids], recipe.pad_id)),
-            [len(ids)],
-            ("cls", "mean", "max"),
-            3 * recipe.width,
-        )[0]
-        for ids in batch
-    ]
+
+def open_session(file: Path, threads: int) -> Any:
+    """A session on the CPU that several threads may call."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Arenas keep what the longest batch took, for each shape anew.
+    options.enable_mem_pattern = False
+    return onnxruntime.InferenceSession(
+        str(file),
+        options,
+        providers=["CPUExecutionProvider"],
+        disabled_optimizers=["SkipLayerNormFusion"],  # as in `_write_float32`, which says why
+    )
+
+
+def infer(session: Any, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Vectors of all tokens (texts, tokens, width)."""
+    return np.asarray(session.run(None, {"input_ids": ids, "attention_mask": mask})[0])
 
 
 def _cosines(truth: list[np.ndarray], made: list[np.ndarray]) -> np.ndarray:

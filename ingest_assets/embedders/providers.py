@@ -38,15 +38,12 @@ def choose_provider(options: DenseOptions) -> str:
     recipe = read_recipe(options.model)
     if foreign_modules(recipe, usage_of(recipe, options)):
         return "sentence-transformers"
-    is_on_cpu = options.device == "cpu" or (options.device == "auto" and not _has_gpu())
+    # By the devices of NVIDIA's and AMD's drivers: asking torch would take seconds.
+    has_gpu = any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
+    is_on_cpu = options.device == "cpu" or (options.device == "auto" and not has_gpu)
     if not is_on_cpu or export_fault(recipe) or export_of(recipe, options.exports_path).is_exact is False:
         return "local"
     return "onnx"
-
-
-def _has_gpu() -> bool:
-    """By the devices of NVIDIA's and AMD's drivers; asking torch would take seconds."""
-    return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
 
 
 # Models that a process holds open: each once, for all its threads.

@@ -75,15 +75,14 @@ def read_splade(folder: Path, setting: str) -> tuple[Path, SpladePooling]:
     network, pooling = modules
     path = folder / network["path"]
     if kinds[0] == "Transformer":
-        _require_logits(path / "sentence_bert_config.json", setting)
+        # It gives hidden states, unless its file asks for logits.
+        file = path / "sentence_bert_config.json"
+        task = read_object(file, setting).get("transformer_task")
+        if task != _TASK:
+            raise ConfigError(
+                f"{setting}: {file} says transformer_task {task!r}; only {_TASK!r} is run here."
+            )
     return path, _pooling(folder / pooling["path"] / "config.json", setting)
-
-
-def _require_logits(file: Path, setting: str) -> None:
-    """A transformer of no other name gives hidden states, unless its file asks for logits."""
-    task = read_object(file, setting).get("transformer_task")
-    if task != _TASK:
-        raise ConfigError(f"{setting}: {file} says transformer_task {task!r}; only {_TASK!r} is run here.")
 
 
 def _pooling(file: Path, setting: str) -> SpladePooling:
@@ -138,7 +137,7 @@ def sparse_model(name: str) -> SparseModel:
     if not any(path.glob("*.safetensors")) and not any(path.glob("pytorch_model*.bin")):
         raise ConfigError(f"{_SETTING}: {path} has no weights (*.safetensors); give a complete model folder.")
     return SparseModel(
-        name=name_of(folder),
+        name=name_of(name, folder),
         path=str(path),
         dim=number_in(config, ("vocab_size",), path, _SETTING),
         max_tokens=positions_of(config, path, _SETTING),

@@ -167,13 +167,9 @@ class LocalKind:
 
     def describe(self, options: DenseOptions) -> DenseFacts:
         recipe = read_recipe(options.model)
-        require_own_modules(recipe, usage_of(recipe, options))
-        return facts_of(
-            "local",
-            recipe,
-            usage_of(recipe, options),
-            installed_versions("torch", "transformers", "tokenizers"),
-        )
+        usage = usage_of(recipe, options)
+        require_own_modules(recipe, usage)
+        return facts_of("local", recipe, usage, installed_versions("torch", "transformers", "tokenizers"))
 
     def open(self, options: DenseOptions) -> "TorchEmbedder":
         self.describe(options)
@@ -287,7 +283,9 @@ class SentencesEmbedder:
         recipe = _recipe(options.model)
         self._usage = usage_of(recipe, options)
         self._model = _load(options.model, None if options.device == "auto" else options.device)
-        _require_whole(self._model)
+        for network in filter(None, (getattr(module, "auto_model", None) for module in self._model)):
+            # Read once more, as the library keeps to itself which weights it did not find.
+            load_whole(type(network), network.name_or_path, SETTING)
         if recipe.max_tokens < _NO_LIMIT:
             self._model.max_seq_length = self._usage.max_tokens
         self._batch_size = 1 if self._model.device.type == "cpu" else BATCH_SIZE_ON_GPU
@@ -349,7 +347,7 @@ def _recipe(model: str) -> Recipe:
     limit = loaded.max_seq_length
     return Recipe(
         source=model,
-        name=name_of(folder),
+        name=name_of(model, folder),
         path=str(next((p.parent for p in sorted(folder.rglob("tokenizer.json"))), folder)),
         content_hash=content_hash_of(folder, SETTING),
         config={},
@@ -363,14 +361,6 @@ def _recipe(model: str) -> Recipe:
         normalizes=False,
         other_modules=(),
     )
-
-
-def _require_whole(model: Any) -> None:
-    """Read networks once more, as the library keeps to itself what it did not find."""
-    for module in model:
-        network = getattr(module, "auto_model", None)
-        if network is not None:
-            load_whole(type(network), network.name_or_path, SETTING)
 
 
 def _load(model: str, device: str | None) -> Any:

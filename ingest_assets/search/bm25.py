@@ -96,7 +96,15 @@ class LexicalIndex:
         """
         scores = np.zeros(len(self), dtype=np.float64)
         for term, count in sorted(self._terms(query, language).items()):
-            self._add(scores, term, count)
+            number = self._term_ids.get(term)
+            if number is None:
+                continue
+            start, stop = self._starts[number], self._starts[number + 1]
+            frequency = self._stats.document_frequencies.get(term, int(stop - start))
+            missing = max(self._stats.chunks - frequency, 0)
+            rarity = np.log1p((missing + 0.5) / (frequency + 0.5))
+            chunks, counts = self._chunks[start:stop], self._counts[start:stop].astype(np.float64)
+            scores[chunks] += count * rarity * counts * (self._k1 + 1) / (counts + self._penalty[chunks])
         hits = np.flatnonzero(scores > 0)
         if len(hits) > k:
             least = np.partition(scores[hits], len(hits) - k)[len(hits) - k]
@@ -131,17 +139,6 @@ class LexicalIndex:
         terms = [self._term_ids.get(term) for word in words for term in analysis.of_word(word)]
         held = sum(bool(self._is_in[term, number]) for term in terms if term is not None)
         return 2 * len(words & stop_words(language)) + held, int(self._chunks_in[number])
-
-    def _add(self, scores: np.ndarray, term: str, count: int) -> None:
-        number = self._term_ids.get(term)
-        if number is None:
-            return
-        start, stop = self._starts[number], self._starts[number + 1]
-        frequency = self._stats.document_frequencies.get(term, int(stop - start))
-        missing = max(self._stats.chunks - frequency, 0)
-        rarity = np.log1p((missing + 0.5) / (frequency + 0.5))
-        chunks, counts = self._chunks[start:stop], self._counts[start:stop].astype(np.float64)
-        scores[chunks] += count * rarity * counts * (self._k1 + 1) / (counts + self._penalty[chunks])
 
 
 def _read(path: Path, columns: Sequence[str]) -> pa.Table:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.core.errors import ConfigError
-from ingest_assets.embedders.model_files import find_folder, name_of, wanted_files
+from ingest_assets.embedders.model_fetch import wanted_files
+from ingest_assets.embedders.model_files import find_folder, name_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 DENSE, TOKENIZER = "embeddings.dense.model", "chunks.tokenizer"
@@ -48,7 +49,7 @@ def test_a_hub_name_is_found_in_the_cache_and_keeps_its_name(cache: Path):
 
     assert find_folder("bees/tiny", DENSE) == folder
     assert find_folder("bees/tiny", TOKENIZER) == folder
-    assert (name_of(folder), name_of(cache)) == ("bees/tiny", cache.name)
+    assert (name_of("bees/tiny", folder), name_of(str(cache), cache)) == ("bees/tiny", cache.name)
 
 
 def test_a_hub_name_that_is_not_there_says_how_to_fetch_it(cache: Path):

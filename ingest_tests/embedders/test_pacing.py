@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.embedders.remote import Pace, PerMinute, Taken
+from ingest_assets.embedders.endpoint import Pace, PerMinute, Taken
 
 
 @given(

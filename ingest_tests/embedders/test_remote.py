@@ -1,4 +1,4 @@
-"""The `openai` provider, against a real server: what it asks for, in which batches, and how it ends."""
+"""The `openai` provider, against a real server: its settings, what it asks for, and how it ends."""
 
 import subprocess
 import sys
@@ -7,13 +7,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from ingest_assets.core.errors import ItemError
+from ingest_assets.core.errors import ConfigError
 from ingest_assets.embedders.batching import counting
-from ingest_assets.embedders.errors import EmbedderClosed, TextRefused
+from ingest_assets.embedders.errors import EmbedderClosed, EndpointKeyMissing
+from ingest_assets.embedders.providers import describe_dense
 from ingest_assets.embedders.remote import RemoteEmbedder
+from ingest_assets.settings.embeddings import DenseOptions, RemoteOptions
 from ingest_tests.conftest import clean_environment
 from ingest_tests.embedders.vector_server import (
     DIM,
@@ -21,7 +22,6 @@ from ingest_tests.embedders.vector_server import (
     VectorScript,
     embedder_of,
     options_for,
-    poisoned,
     right_answer,
     serving,
     vectors_of,
@@ -66,44 +66,6 @@ def test_prefixes_go_before_texts():
         embedder.close()
 
     assert server.inputs == [["passage: a"], ["query: a"]]
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_text_that_is_refused_costs_nobody_else(status: int):
-    """The batch is divided until the offender stands alone; callers of other texts get their vectors."""
-    texts = [f"text {n}" for n in range(16)]
-    with (
-        serving(poisoned(refused(status), "text 5")) as server,
-        embedder_of(server, max_in_flight=1) as embedder,
-        ThreadPoolExecutor(16) as pool,
-    ):
-        with pytest.raises(TextRefused, match=f"status {status}") as caught:
-            embedder.embed(texts)
-        assert caught.value.detail["index"] == 5
-
-        found = list(pool.map(lambda text: _vector_or_error(embedder, text), texts))
-
-    assert [text for text, one in zip(texts, found, strict=True) if isinstance(one, ItemError)] == ["text 5"]
-    assert len(server.asked) < 40
-
-
-def _vector_or_error(embedder: RemoteEmbedder, text: str) -> np.ndarray | ItemError:
-    try:
-        return embedder.embed([text])
-    except ItemError as error:
-        return error
-
-
-def test_a_batch_that_is_too_large_teaches_the_size():
-    """The second batch is asked for in pieces that the server takes."""
-    script: VectorScript = lambda n, texts: refused(413) if len(texts) > 4 else None  # noqa: E731
-    texts = [f"text {n}" for n in range(8)]
-    with serving(script) as server, embedder_of(server, batch_size=8) as embedder:
-        embedder.embed(["warm up"])
-        for _ in range(2):
-            assert (embedder.embed(texts) == vectors_of(texts)).all()
-
-        assert [len(texts) for texts in server.inputs] == [1, 8, 4, 4, 4, 4]
 
 
 def test_requests_in_flight_are_bounded():
@@ -184,3 +146,62 @@ def test_a_program_ends_though_a_request_waits(reply: Reply):
         process.communicate(b"go\n", timeout=15)
 
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dim": None}, "embeddings.dense.dim: not set"),
+        ({"remote": RemoteOptions()}, "embeddings.dense.remote.url: not set"),
+        ({"model": DenseOptions().model}, "embeddings.dense.model: set it"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_before_anything_starts(change: dict[str, object], words: str):
+    """Planning asks no endpoint, so the settings must say what it gives."""
+    with pytest.raises(ConfigError, match=words):
+        describe_dense(options_for("http://127.0.0.1:9/v1").model_copy(update=change))
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:80", "ftp://host/x", "http://user:pass@host/", "http://", "http://h/#x"]
+)
+def test_an_address_holds_no_secret_and_is_one(url: str):
+    """Settings are shown."""
+    with pytest.raises(ValueError, match="should be an http"):
+        RemoteOptions(url=url)
+
+
+def test_the_identity_follows_what_changes_vectors_and_nothing_else():
+    """The key, the pace and the price are none of a vector's business."""
+    base = options_for("http://host/v1/embeddings")
+
+    def identity(options: DenseOptions) -> object:
+        return describe_dense(options).identity
+
+    def with_remote(**change: object) -> DenseOptions:
+        return base.model_copy(update={"remote": base.remote.model_copy(update=change)})
+
+    for change in (
+        {"api_key_env": "K"},
+        {"batch_size": 1},
+        {"timeout_seconds": 1},
+        {"usd_per_million_tokens": 1},
+    ):
+        assert identity(with_remote(**change)) == identity(base)
+    assert identity(with_remote(url="http://other/v1/embeddings")) != identity(base)
+    assert identity(with_remote(url="http://host/v1/embeddings?deployment=b")) != identity(base)
+    assert identity(with_remote(url="http://a/", name="n")) == identity(
+        with_remote(url="http://b/", name="n")
+    )
+    assert identity(base.model_copy(update={"model": "other"})) != identity(base)
+    assert identity(base.model_copy(update={"passage_prefix": "p: "})) != identity(base)
+    assert "secret" not in str(identity(with_remote(url="http://host/?key=secret")))
+
+
+@pytest.mark.parametrize("environ", [{}, {"KEY": ""}, {"KEY": " spaced "}, {"KEY": "schlüssel"}])
+def test_a_key_that_is_not_there_is_named(environ: dict[str, str]):
+    """By its variable, never by its value."""
+    with pytest.raises(EndpointKeyMissing, match="KEY") as caught:
+        RemoteEmbedder(options_for("http://127.0.0.1:9/", api_key_env="KEY"), environ, QUICK)
+
+    assert caught.value.category == "config"

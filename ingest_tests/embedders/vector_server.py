@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ingest_assets.embedders.remote import Pace, RemoteEmbedder
+from ingest_assets.embedders.endpoint import Pace
+from ingest_assets.embedders.remote import RemoteEmbedder
 from ingest_assets.settings.embeddings import DenseOptions, RemoteOptions
 from ingest_tests.parsing.vision_server import Asked, Reply, VisionServer, answering
 

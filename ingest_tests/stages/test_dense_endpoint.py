@@ -145,13 +145,16 @@ def test_no_chunk_is_named_where_none_is_at_fault(status: int, kind: type[ItemEr
 
 def test_vectors_of_a_document_that_fails_are_kept(tmp_path: Path):
     """They are paid for: when the endpoint is mended, only the others are asked for."""
-    script: VectorScript = lambda n, asked: refused(400) if n < 2 and "bad" in asked else None  # noqa: E731
+    state = {"refuses": True}
+    script: VectorScript = lambda n, asked: (  # noqa: E731
+        refused(400) if state["refuses"] and "bad" in asked else None
+    )
     texts, context = ["good one", "bad", "fine"], ItemContext()
     with serving(script) as server:
         stage = _stage(server, tmp_path, batch_size=1, max_in_flight=1)
         with pytest.raises(TextRefused):
             _rows(stage, tmp_path, texts, context)
-        made = len(server.asked)
+        made, state["refuses"] = len(server.asked), False
 
         _rows(stage, tmp_path, texts, ItemContext())
 
