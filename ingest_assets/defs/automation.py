@@ -113,7 +113,7 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
         here = home.open()
         settle_orphans(context.instance)
         context.log.info(tidy(here).as_line())
-        settle_sets(here, context.log.info)
+        settle_sets(here, say=context.log.info)
         now, tick = time.time(), context.scheduled_execution_time.isoformat()
         incomplete = due_batches(here, now, tick=tick)
         if not incomplete:
