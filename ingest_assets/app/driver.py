@@ -71,7 +71,8 @@ def refresh(home: Home, budget_seconds: float = float("inf"), settle_seconds: fl
     """Bring the ledger up to date: leases of dead workers, watched folders, what is to be fetched again."""
     settle_leases(home)
     report = home.scan(budget_seconds, settle_seconds)
-    home.refresh_old()
+    if (days := home.settings.queue.refresh_days) > 0:
+        home.queue.refresh(time.time(), older_than_s=days * 86_400)
     return report
 
 

@@ -74,19 +74,13 @@ def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
         alike.setdefault((failure["stage"], failure["code"], failure["message"]), []).append(
             failure["doc_id"]
         )
-    shown = list(alike.items())[:_FIRST]
-    lines = [
-        f"failed: {_documents(docs)} [{stage} {code}] {message}" for (stage, code, message), docs in shown
-    ]
-    more = len(found) - sum(len(docs) for _, docs in shown)
-    return [*lines, f"… and {more} more: ingest failures list"] if more else lines
-
-
-def _documents(docs: Sequence[str]) -> str:
-    if len(docs) == 1:
-        return docs[0]
-    more = ", …" if len(docs) > _FIRST_ALIKE else ""
-    return f"{len(docs)} documents ({', '.join(docs[:_FIRST_ALIKE])}{more})"
+    lines, left = [], len(found)
+    for (stage, code, message), docs in list(alike.items())[:_FIRST]:
+        more = ", …" if len(docs) > _FIRST_ALIKE else ""
+        several = f"{len(docs)} documents ({', '.join(docs[:_FIRST_ALIKE])}{more})"
+        lines.append(f"failed: {docs[0] if len(docs) == 1 else several} [{stage} {code}] {message}")
+        left -= len(docs)
+    return [*lines, f"… and {left} more: ingest failures list"] if left else lines
 
 
 def scan_object(scan: ScanReport) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:
 def set_metadata(home: Home, stage: str, batch: str, found: Building | None) -> dict[str, Any]:
     """Which set a family's table is of, where it is by now, and whether readers see it already."""
     return {
-        "set": home.set_mark(stage).set,
+        "set": home.set_marks[stage].set,
         "set_is_current": found is None,
         "batches_missing": 0 if found is None else len(found.missing),
         "dagster/uri": home.layout.table(home.asset(stage), batch).as_uri(),
