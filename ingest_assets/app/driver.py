@@ -14,7 +14,14 @@ from ingest_assets.app.acquire import acquire_batch, settle_leases
 from ingest_assets.app.execution import RunOptions, refuse_early
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
-from ingest_assets.app.model_switch import Building, cut_over, families, prune_others, prune_unwanted
+from ingest_assets.app.model_switch import (
+    Building,
+    cut_over,
+    families,
+    prune_others,
+    prune_unwanted,
+    served,
+)
 from ingest_assets.app.plan import StageState, batch_states, has_work
 from ingest_assets.app.repair import mended, putting_damage_aside
 from ingest_assets.app.stage_run import Staged
@@ -260,7 +267,7 @@ def run_batches(
     runs_all = bool(options.get("force")) or options.get("resume") is False
     started = time.monotonic()
     keys = [key for key in (home.ledger.batches() if retry is None else retry) if only is None or key in only]
-    report.served_before = _serving(home, stages) | report.served_before
+    report.served_before = served(home, stages) | report.served_before
     mended(home, lambda: settle_sets(home, stages))
     for batch, is_again in _in_turn(home, keys):
         runs_anyway = (runs_all or retry is not None) and not is_again
@@ -277,7 +284,7 @@ def run_batches(
             if result.broken is None or runs_all or not result.had_company:
                 break
     settle_sets(home, stages)
-    now_serving = _serving(home, stages)
+    now_serving = served(home, stages)
     report.took_over = {
         stage: f"{stage}: {new.name_beside(old)} serves from now on (was {old.name_beside(new)})."
         for stage, old in report.served_before.items()
@@ -347,12 +354,6 @@ def make_statistics(home: Home) -> Statistics:
 def statistics_numbers(home: Home) -> dict[str, float]:
     """Chunks, documents and average length as they were counted last."""
     return stats_numbers(home.layout)
-
-
-def _serving(home: Home, stages: Sequence[str]) -> dict[str, SetMark]:
-    """The set of each family that readers find rows of now."""
-    found = {stage: home.family(stage).served() for stage in families(home, stages)}
-    return {stage: mark for stage, mark in found.items() if mark is not None}
 
 
 def statistics_mark(home: Home) -> str | None:

@@ -102,6 +102,12 @@ def families(home: Home, among: Iterable[str] = tuple(GRAPH)) -> list[str]:
     return [stage for stage in among if GRAPH[stage].has_sets and stage in home.stages]
 
 
+def served(home: Home, among: Iterable[str] = tuple(GRAPH)) -> dict[str, SetMark]:
+    """Of each family that has rows, the set that readers see now."""
+    found = {stage: home.family(stage).served() for stage in families(home, among)}
+    return {stage: mark for stage, mark in found.items() if mark is not None}
+
+
 def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | None:
     """Let the new set serve if nothing is lost by that and nobody writes; one that still waits is given, and
     said."""

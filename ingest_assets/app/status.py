@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ingest_assets.app.home import Home
-from ingest_assets.app.model_switch import buildings, families
+from ingest_assets.app.model_switch import buildings, served
 from ingest_assets.app.models import engine_object
 from ingest_assets.app.plan import batch_states
 from ingest_assets.app.queue_run import queue_object
@@ -37,23 +37,16 @@ def status_object(home: Home) -> dict[str, Any]:
         "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
         "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
         **corpus_numbers(home),
-        "serving": serving(home),
+        "serving": {
+            stage: {"name": mark.name_beside(home.set_marks[stage]), "model": mark.model, "set": mark.set}
+            for stage, mark in served(home).items()
+        },
         "sets": [each.as_object() for each in buildings(home)],
         "pdf_engine": engine_object(home.settings_found.parsing),
         "rejections": dict(Verdicts.in_table(home.tables("admission")).reasons.most_common()),
         "failures": failures(home),
         "problems": [{"source": s, "path": p, "reason": why} for (s, p), why in sorted(problems.items())],
         **({"queue": queue_object(home)} if home.queue.find(Filter(), limit=1) else {}),
-    }
-
-
-def serving(home: Home) -> dict[str, dict[str, str]]:
-    """Of each family that has rows, which model and which set made those that readers see."""
-    found = {stage: home.family(stage).served() for stage in families(home)}
-    return {
-        stage: {"name": mark.name_beside(home.set_marks[stage]), "model": mark.model, "set": mark.set}
-        for stage, mark in found.items()
-        if mark is not None
     }
 
 

@@ -15,7 +15,7 @@ from ingest_assets.app.home import Home
 from ingest_assets.app.model_switch import Building
 from ingest_assets.app.stage_run import Staged
 from ingest_assets.core.schemas import LEXICAL_STATS, TableSpec
-from ingest_assets.defs.keys import UNFINISHED
+from ingest_assets.defs.keys import unfinished_runs
 from ingest_assets.storage.table import Committed, Table, existing_table
 
 ALLOW_MISSING = "allow_missing_partitions"
@@ -68,8 +68,7 @@ class ParquetTables(dg.IOManager):
 
 def _is_alone(context: dg.OutputContext) -> bool:
     """True when no other run of a batch is queued or running: the last one finishes for all."""
-    unfinished = context.step_context.instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1000)
-    return all(run.run_id == context.run_id for run in unfinished if "dagster/partition" in run.tags)
+    return all(run.run_id == context.run_id for run in unfinished_runs(context.step_context.instance))
 
 
 def statistics_metadata(made: Statistics) -> dict[str, Any]:
