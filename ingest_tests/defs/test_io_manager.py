@@ -13,7 +13,7 @@ from ingest_assets.defs.io_manager import ALLOW_MISSING, parquet_tables
 from ingest_assets.defs.keys import batches
 from ingest_assets.defs.resources import HomeResource
 from ingest_assets.storage.table import Commit, Parts, Table
-from ingest_tests.defs.conftest import BATCHES, chunk_rows, put
+from ingest_tests.app.tables import BATCHES, chunk_rows, put
 
 
 def _load(home: Home, instance: dg.DagsterInstance, keys: list[str], kind: type, **metadata: object):
