@@ -307,6 +307,14 @@ def _in_turn(home: Home, keys: Sequence[str]) -> Iterator[tuple[str, bool]]:
 # Finish: what is of the whole corpus.
 
 
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The statistics of the whole corpus as they were committed, and their numbers."""
+
+    committed: Committed
+    numbers: Mapping[str, float]
+
+
 def finish(home: Home, executor: Executor, report: RunReport) -> None:
     """Make what is of the whole corpus again, if batches changed it; a failure is told as a broken batch."""
     if COUNTED in report.stages and statistics_are_due(home):
@@ -315,7 +323,7 @@ def finish(home: Home, executor: Executor, report: RunReport) -> None:
             report.broken[STATISTICS] = failure
 
 
-def finish_alone(home: Home, stage: str, is_last: Callable[[], bool]) -> "Statistics | None":
+def finish_alone(home: Home, stage: str, is_last: Callable[[], bool]) -> Statistics | None:
     """The same after a commit in a run that no command finishes, when it is the last one on its way."""
     if stage == COUNTED and statistics_are_due(home) and is_last():
         return make_statistics(home)
@@ -334,14 +342,6 @@ def statistics_are_due(home: Home) -> bool:
     """True when the statistics are not those of the tables as they are now."""
     tables = home.tables(COUNTED)
     return bool(tables.paths) and not are_current(home.layout, tables)
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """The statistics of the whole corpus as they were committed, and their numbers."""
-
-    committed: Committed
-    numbers: Mapping[str, float]
 
 
 def make_statistics(home: Home) -> Statistics:

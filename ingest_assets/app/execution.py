@@ -116,9 +116,6 @@ def _gap(home: Home, stage: str, kind: Kind) -> str | None:
 # What can be changed for one run, from the launchpad or the command line.
 
 
-_EXECUTION = ("backend", "run_on")
-
-
 class RunOptions(BaseModel):
     """Options of one run; what is left empty comes from the settings."""
 
@@ -147,7 +144,7 @@ class RunOptions(BaseModel):
     def over(self, options: StageOptions) -> StageOptions:
         """The settings' options with this run's changes; refused values are named by their key."""
         given = self.model_dump(exclude_none=True, exclude={"retry"})
-        where = {name: given.pop(name) for name in _EXECUTION if name in given}
+        where = {name: given.pop(name) for name in ("backend", "run_on") if name in given}
         if where.get("backend") == "ray" and where.get("run_on", "auto") != "auto":
             raise ConfigError("run_on: says where items run on the local backend; leave it out with ray.")
         execution = {**options.execution.model_dump(), **where}

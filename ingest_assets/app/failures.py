@@ -47,20 +47,12 @@ class FailedDocument:
 
     def as_object(self) -> dict[str, Any]:
         """For programs."""
-        error = self.error
+        of_document = ("doc_id", "stage", "batch", "source")
+        of_error = ("code", "category", "message", "retryable", "detail")
         return {
-            "doc_id": self.doc_id,
-            "stage": self.stage,
-            "batch": self.batch,
-            "source": self.source,
-            "code": error.code,
-            "category": error.category,
-            "message": error.message,
-            "retryable": error.retryable,
-            "detail": error.detail,
-            "attempts": self.attempts,
-            "failed_at": self.failed_at,
-            "file": self.file,
+            **{name: getattr(self, name) for name in of_document},
+            **{name: getattr(self.error, name) for name in of_error},
+            **{name: getattr(self, name) for name in ("attempts", "failed_at", "file")},
         }
 
 

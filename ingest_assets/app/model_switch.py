@@ -13,6 +13,7 @@ from ingest_assets.storage.locks import FileLock, HeldLocks
 from ingest_assets.storage.model_sets import SetMark, prune
 from ingest_assets.storage.parquet import Footer, read_footer
 
+# Batches named in one line.
 _SHOWN = 3
 
 

@@ -91,6 +91,7 @@ def utc(at: float) -> str:
 # Running what is queued: the batches that have something due, and with patience also what waits.
 
 
+# Other processes add and free artifacts meanwhile, so a wait is cut into looks.
 LONGEST_LOOK_S, SHORTEST_LOOK_S = 2.0, 0.05
 
 

@@ -15,6 +15,7 @@ from ingest_assets.stages.admission.stage import Verdicts
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.table import Table
 
+# Lines of failures after a run, and documents named in a line that stands for several.
 _FIRST = 20
 _FIRST_ALIKE = 3
 
@@ -54,15 +55,9 @@ def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[st
     stored = [failure.error for failure in read_inbox(home)]
     known = {(error.stage, error.item_id) for error in stored}
     fresh = [error for error in of_this_run if (error.stage, error.item_id) not in known]
+    names = ("stage", "code", "category", "message", "retryable")
     return [
-        {
-            "doc_id": error.item_id,
-            "stage": error.stage,
-            "code": error.code,
-            "category": error.category,
-            "message": error.message,
-            "retryable": error.retryable,
-        }
+        {"doc_id": error.item_id, **{name: getattr(error, name) for name in names}}
         for error in [*stored, *fresh]
     ]
 

@@ -48,6 +48,7 @@ from ingest_assets.storage.table import Commit, Table, set_aside
 # When a stage is stopped: items that were given up keep what they have got, and end.
 
 
+# A thread may hang in native code for ever, and the person or sensor behind the stage waits for its end.
 LONGEST_S = 2.0
 _LOOK_AGAIN_S = 0.02
 _log = logging.getLogger(__name__)

@@ -26,6 +26,7 @@ from ingest_assets.settings.tree import Settings
 from ingest_assets.storage.locks import FileLock
 
 KINDS: tuple[Kind, ...] = ("inline", "threads", "processes", "ray")
+# One worker shows what the backend changes, more of them what their order does.
 _WORKERS = (1, 2, 4)
 _WORKERS_ON_RAY = (1, 2)
 _MOST_WORKERS = 256

@@ -21,6 +21,7 @@ from ingest_assets.storage.table import Committed, Table, existing_table
 ALLOW_MISSING = "allow_missing_partitions"
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARS = 60
+# Hashes and whole documents tell nothing in a cell.
 _NOT_PREVIEWED = {"content_hash", "fingerprint", "document"}
 
 

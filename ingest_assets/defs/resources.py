@@ -17,6 +17,7 @@ from ingest_assets.core.items import StageOutcome
 from ingest_assets.settings.read import settings_from_json
 from ingest_assets.storage.table import Table
 
+# Metadata are stored with each event of each run, and a batch may have thousands of failures.
 _ERRORS_SHOWN = 20
 _ERRORS_KEPT = 200
 
