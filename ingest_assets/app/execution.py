@@ -145,7 +145,7 @@ class RunOptions(BaseModel):
     def over(self, options: StageOptions) -> StageOptions:
         """The settings' options with this run's changes; refused values are named by their key."""
         given: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"retry"})
-        where = {name: given.pop(name) for name in ("backend", "run_on") if name in given}
+        where: dict[str, Any] = {name: given.pop(name) for name in ("backend", "run_on") if name in given}
         if where.get("backend") == "ray" and where.get("run_on", "auto") != "auto":
             raise ConfigError("run_on: says where items run on the local backend; leave it out with ray.")
         execution = {**options.execution.model_dump(), **where}
