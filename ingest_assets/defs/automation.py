@@ -1,7 +1,7 @@
 """Jobs, sensors and the schedule: they request runs of the batches that the driver says are due."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
@@ -43,19 +43,20 @@ _EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiproc
 def jobs(executors: ExecutorSettings, graph: Mapping[str, Node]) -> list[Any]:
     """All jobs, each run for one batch at a time."""
 
-    def job(name: str, stages: Iterable[str], executor: str, what: str) -> Any:
+    def job(name: str, selection: dg.AssetSelection, executor: str, what: str) -> Any:
         return dg.define_asset_job(
             name,
-            # Without the statistics: they are of the whole corpus, and not made once for each batch.
-            selection=dg.AssetSelection.assets(*map(asset_key, stages)),
+            selection=selection,
+            partitions_def=batches,
             executor_def=_EXECUTORS[executor],
             description=f"{what}, for one batch.",
         )
 
-    found = [job(INGEST_ALL, graph, executors.all, "Documents to embeddings")]
+    found = [job(INGEST_ALL, dg.AssetSelection.groups("ingest"), executors.all, "Documents to embeddings")]
     for step in STEPS:
-        stages = [stage for stage, node in graph.items() if node.step == step]
-        found.append(job(f"{step}_only", stages, getattr(executors, step), f"Only {step}"))
+        stages = [asset_key(stage) for stage, node in graph.items() if node.step == step]
+        selection = dg.AssetSelection.assets(*stages)
+        found.append(job(f"{step}_only", selection, getattr(executors, step), f"Only {step}"))
     return found
 
 

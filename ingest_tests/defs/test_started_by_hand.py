@@ -104,11 +104,3 @@ def test_its_steps_share_one_home(ingested: Home, monkeypatch: pytest.MonkeyPatc
     _materialize(ingested, batch, list(ingested.graph))
 
     assert len(opened) == 2, "for the definitions, and for the run"
-
-
-def test_the_job_of_a_batch_leaves_the_statistics_to_the_last_run():
-    """They are of the whole corpus: a thousand batches must not count it a thousand times."""
-    steps = {node.name for node in build_definitions().resolve_job_def(INGEST_ALL).nodes}
-
-    assert LEXICAL_STATS.asset not in steps
-    assert asset_key("lexical").to_python_identifier() in steps
