@@ -4,5 +4,6 @@
 settings, ledger, stages and tables; `graph.py` lists the stages, and a new one is an entry there. `plan.py`
 says what is done and what a run would do, `stage_run.py` runs one stage for one batch, `execution.py` decides
 where and on how many workers. `checks.py` has the checks of tables. The others are one command or concern
-each: `acquire`, `failures`, `model_switch`, `repair`, `validate`, `search`, `status`, `inspect`, `doctor`.
+each: `acquire`, `failures`, `model_switch`, `repair`, `validate`, `differences`, `search`, `status`,
+`inspect`, `doctor`.
 """

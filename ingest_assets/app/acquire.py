@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from ingest_assets.app.graph import INTAKE
 from ingest_assets.app.home import Home
 from ingest_assets.app.telemetry import export_once
 from ingest_assets.core.layout import Layout
@@ -50,15 +51,10 @@ def acquire_batch(
 
 def acquirer(home: Home, **options: Any) -> Acquirer:
     """Acquires for this process."""
-    limits = home.options("documents")
+    limits, database = home.options(INTAKE), home.ledger.database
+    quotas = Quotas(database, home.settings.queue.quotas)
     return Acquirer(
-        Desk(
-            home.queue,
-            Catalogue(home.ledger),
-            Quotas(home.ledger.database, home.settings.queue.quotas),
-            Measures(home.ledger.database),
-            home.settings.queue,
-        ),
+        Desk(home.queue, Catalogue(home.ledger), quotas, Measures(database), home.settings.queue),
         _get_bytes(home.layout, home.settings.fetch),
         lambda call: caught(call)[1],
         worker_name(),
@@ -103,11 +99,11 @@ def settle_leases(home: Home) -> int:
 
 
 def _is_dead(worker: str) -> bool:
-    machine, _, process = worker.rpartition(" ")[0].rpartition(" ")
+    machine, process, started = worker.rsplit(" ", 2)
     if machine != _machine():
         return False
     try:
-        return f"{psutil.Process(int(process)).create_time():.2f}" != worker.rpartition(" ")[2]
+        return f"{psutil.Process(int(process)).create_time():.2f}" != started
     except psutil.NoSuchProcess:
         return True
 

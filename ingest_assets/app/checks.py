@@ -6,6 +6,7 @@ A check of one table alone stands with its stage (`Stage.checks`).
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -42,15 +43,15 @@ def checks_of(stage: str) -> list[Check]:
         *([every_chunk_has_a_vector] if node.step == "embeddings" else []),
         *([every_table_is_of_one_model] if node.has_sets else []),
         *OF_STAGE.get(stage, ()),
-        *(_own(check) for check in node.stage.checks),
+        *(
+            Check(own.name, own.description, partial(_own, own), own.blocking, own.warns)
+            for own in node.stage.checks
+        ),
     ]
 
 
-def _own(check: TableCheck) -> Check:
-    def look(home: Home, stage: str, batch: str) -> Finding:
-        return check.look(home.stages[stage], home.table(stage, batch))
-
-    return Check(check.name, check.description, look, check.blocking, check.warns)
+def _own(check: TableCheck, home: Home, stage: str, batch: str) -> Finding:
+    return check.look(home.stages[stage], home.table(stage, batch))
 
 
 def look_at(check: Check, home: Home, stage: str, batch: str) -> Finding:
@@ -64,20 +65,13 @@ def look_at(check: Check, home: Home, stage: str, batch: str) -> Finding:
 def items_without_rows(items: Iterable[WorkItem], table: Table) -> list[str]:
     """Planned items that are neither done, by the predicate resume uses, nor recorded as failed."""
     records, failures = table.records, table.failures
-
-    def is_answered(item: WorkItem) -> bool:
+    missing = []
+    for item in items:
         failure = failures.get(item.item_id)
         has_failed = failure is not None and failure.fingerprint == item.fingerprint
-        return has_failed or is_current(records.get(item.item_id), item.fingerprint)
-
-    return [item.item_id for item in items if not is_answered(item)]
-
-
-def without_later_changes(items: Iterable[WorkItem], table: Table) -> list[WorkItem]:
-    """Leave out files that changed after the table was made: they are the next run's work, not a fault."""
-    known = table.records.keys() | table.failures.keys()
-    open_items = set(items_without_rows(kept := list(items), table))
-    return [item for item in kept if item.item_id not in open_items or item.item_id not in known]
+        if not has_failed and not is_current(records.get(item.item_id), item.fingerprint):
+            missing.append(item.item_id)
+    return missing
 
 
 def repeated_keys(table: Table, key: str) -> list[str]:
@@ -117,18 +111,15 @@ def tables_of_another_set(table: Table) -> list[str]:
     return [f"{table.asset}/{path.name}" for path, found in sets.items() if found != usual[0][0]]
 
 
-def failure_lines(table: Table) -> Mapping[str, str]:
-    """Each failed document with its code and reason."""
-    return {
-        item: f"{failure.error.code}: {failure.error.message}" for item, failure in table.failures.items()
-    }
-
-
 def _planned_without_row(home: Home, stage: str, batch: str) -> Finding:
     items, table = home.plan(stage, batch), home.table(stage, batch)
+    missing = items_without_rows(items, table)
     if not GRAPH[stage].reads or GRAPH[stage].stage.compares_documents:
-        items = without_later_changes(items, table)
-    return Finding.of(items_without_rows(items, table), planned=len(items))
+        # Files that changed after the table was made are the next run's work, not a fault.
+        later = (table.records.keys() | table.failures.keys()) & set(missing)
+        items = [item for item in items if item.item_id not in later]
+        missing = [item for item in missing if item not in later]
+    return Finding.of(missing, planned=len(items))
 
 
 def _repeated_ids(home: Home, stage: str, batch: str) -> Finding:
@@ -136,9 +127,9 @@ def _repeated_ids(home: Home, stage: str, batch: str) -> Finding:
 
 
 def _failed_documents(home: Home, stage: str, batch: str) -> Finding:
-    lines = failure_lines(home.table(stage, batch))
-    shown = [f"`{item}` {reason}" for item, reason in list(lines.items())[:50]]
-    return Finding(not lines, {"failed": len(lines), "documents": shown})
+    failed = {item: failure.error for item, failure in home.table(stage, batch).failures.items()}
+    shown = [f"`{item}` {error.code}: {error.message}" for item, error in list(failed.items())[:50]]
+    return Finding(not failed, {"failed": len(failed), "documents": shown})
 
 
 def _unpaired_chunks(home: Home, stage: str, batch: str) -> Finding:

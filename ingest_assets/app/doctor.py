@@ -18,9 +18,8 @@ from ingest_assets.intake.folders.walk import require_folder
 from ingest_assets.parsing.engines import choose_engine
 from ingest_assets.storage.atomic import replacing
 
+# A commit writes the new table beside the old one; with less than this it may not fit.
 _NEEDED_GIB = 2
-
-
 _IMPORTS = ("docling.document_converter", "torchvision", "transformers", "onnxruntime", "cv2", "rapidocr")
 
 
@@ -51,7 +50,7 @@ def examine(path: Path, more: Mapping[str, Callable[[Home], str]]) -> Iterator[F
         "disk": _disk,
         "ledger": lambda h: f"{sum(not d.is_deleted() for d in h.ledger.documents())} documents known",
         "model": _model,
-        "pdf engine": _engine,
+        "pdf engine": lambda h: "{0.name} ({0.why})".format(choose_engine(h.settings_found.parsing)),
         "stages": lambda h: ", ".join(h.stages),
         "execution": _execution,
         **more,
@@ -84,11 +83,6 @@ def _execution(home: Home) -> str:
 def _model(home: Home) -> str:
     facts = describe_dense(home.settings_found.embeddings.dense)
     return f"{facts.model_id} by {facts.provider}, {facts.dim} dimensions"
-
-
-def _engine(home: Home) -> str:
-    engine = choose_engine(home.settings_found.parsing)
-    return f"{engine.name} ({engine.why})"
 
 
 def _writable(home: Home) -> str:

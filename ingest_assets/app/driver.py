@@ -5,16 +5,23 @@ Dagster runs of the same list. A run that a person starts in the web UI refreshe
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from ingest_assets.app.acquire import settle_leases
+from ingest_assets.app.acquire import acquire_batch, settle_leases
 from ingest_assets.app.execution import RunOptions, refuse_early
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
-from ingest_assets.app.model_switch import Building, cut_over, families, prune_others, prune_unwanted
+from ingest_assets.app.model_switch import (
+    Building,
+    cut_over,
+    families,
+    prune_others,
+    prune_unwanted,
+    served,
+)
 from ingest_assets.app.plan import StageState, batch_states, has_work
 from ingest_assets.app.repair import mended, putting_damage_aside
 from ingest_assets.app.stage_run import Staged
@@ -24,6 +31,7 @@ from ingest_assets.intake.folders.scan import ScanReport
 from ingest_assets.intake.queue.acquired import SOURCE
 from ingest_assets.intake.queue.metrics import Measures
 from ingest_assets.intake.queue.queue import Filter
+from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.stages.lexical_stats import are_current, refresh_stats, stats_numbers, stats_path
 from ingest_assets.storage.model_sets import SetMark
 from ingest_assets.storage.table import Committed, commit
@@ -33,7 +41,8 @@ STATISTICS = "lexical_stats"
 # The tag that says why a run was requested; one that a person started has none.
 REASON = "ingest/reason"
 # The stage whose tables the statistics of the whole corpus are made of.
-_COUNTED = "lexical"
+COUNTED = LexicalStage.name
+# Runs of a batch that fail in turn with another run at the same batch; more would be a fault of another kind.
 _MOST_RUNS_IN_COMPANY = 3
 
 
@@ -69,7 +78,8 @@ def refresh(home: Home, budget_seconds: float = float("inf"), settle_seconds: fl
     """Bring the ledger up to date: leases of dead workers, watched folders, what is to be fetched again."""
     settle_leases(home)
     report = home.scan(budget_seconds, settle_seconds)
-    home.refresh_old()
+    if (days := home.settings.queue.refresh_days) > 0:
+        home.queue.refresh(time.time(), older_than_s=days * 86_400)
     return report
 
 
@@ -113,7 +123,19 @@ def run_tags(home: Home, batch: str, reason: str) -> dict[str, str]:
     return {"ingest/batch": batch, REASON: reason, "ingest/source": ",".join(sorted(sources))}
 
 
-# Run one batch: each of its steps commits what was staged.
+# Run one batch: acquire what it waits for, then commit what each of its steps has staged.
+
+
+def start_batch(
+    home: Home, batch: str, reason: str | None, log: Callable[[str], None], say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Before a batch's first stage: acquire what is queued for it; gives the counts that are shown.
+
+    A run without a reason was started by a person in the web UI, so nobody has scanned for it yet.
+    """
+    if reason is None:
+        refresh(home)
+    return acquire_batch(home, batch, log, say)
 
 
 def commit_staged(
@@ -124,7 +146,7 @@ def commit_staged(
     A set of vectors that is whole by that takes over; one that is still being built is given.
     """
     stage, batch = staged.outcome.stage, staged.commit.batch
-    has_sets = stage in GRAPH and GRAPH[stage].has_sets
+    has_sets = GRAPH[stage].has_sets
     try:
         with putting_damage_aside(home):
             committed = commit(home.layout, staged.commit)
@@ -245,11 +267,12 @@ def run_batches(
     runs_all = bool(options.get("force")) or options.get("resume") is False
     started = time.monotonic()
     keys = [key for key in (home.ledger.batches() if retry is None else retry) if only is None or key in only]
-    report.served_before = _serving(home, stages) | report.served_before
-    mended(home, partial(_settle_sets, home, stages))
+    report.served_before = served(home, stages) | report.served_before
+    mended(home, lambda: settle_sets(home, stages))
     for batch, is_again in _in_turn(home, keys):
         runs_anyway = (runs_all or retry is not None) and not is_again
-        if not runs_anyway and not _lacks_a_table(home, stages, batch):
+        has_tables = all(home.layout.table(home.asset(stage), batch).is_file() for stage in stages)
+        if has_tables and not runs_anyway:  # without a table there is work, and no need to plan to tell
             states = mended(home, partial(batch_states, home, batch, stages, due_at=time.time()))
             if all(state.is_complete() for state in states):
                 report.add_complete(batch, states)
@@ -260,15 +283,15 @@ def run_batches(
             report.add_run(batch, result)
             if result.broken is None or runs_all or not result.had_company:
                 break
-    _settle_sets(home, stages)
-    report.took_over = _took_over(report.served_before, _serving(home, stages))
+    settle_sets(home, stages)
+    now_serving = served(home, stages)
+    report.took_over = {
+        stage: f"{stage}: {new.name_beside(old)} serves from now on (was {old.name_beside(new)})."
+        for stage, old in report.served_before.items()
+        if (new := now_serving.get(stage)) is not None and new.set != old.set
+    }
     report.wall_seconds += time.monotonic() - started
     return report
-
-
-def _lacks_a_table(home: Home, stages: Sequence[str], batch: str) -> bool:
-    """True for a batch that is not complete at first sight, so that nothing need be planned to tell."""
-    return any(not home.layout.table(home.asset(stage), batch).is_file() for stage in stages)
 
 
 def _in_turn(home: Home, keys: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -284,36 +307,48 @@ def _in_turn(home: Home, keys: Sequence[str]) -> Iterator[tuple[str, bool]]:
 # Finish: what is of the whole corpus.
 
 
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The statistics of the whole corpus as they were committed, and their numbers."""
+
+    committed: Committed
+    numbers: Mapping[str, float]
+
+
 def finish(home: Home, executor: Executor, report: RunReport) -> None:
     """Make what is of the whole corpus again, if batches changed it; a failure is told as a broken batch."""
-    if _COUNTED in report.stages and statistics_are_due(home):
+    if COUNTED in report.stages and statistics_are_due(home):
         failure = executor.make_statistics()
         if failure is not None:
             report.broken[STATISTICS] = failure
 
 
-def settle_sets(home: Home, say: Callable[[str], None]) -> None:
+def finish_alone(home: Home, stage: str, is_last: Callable[[], bool]) -> Statistics | None:
+    """The same after a commit in a run that no command finishes, when it is the last one on its way."""
+    if stage == COUNTED and statistics_are_due(home) and is_last():
+        return make_statistics(home)
+    return None
+
+
+def settle_sets(
+    home: Home, stages: Iterable[str] = tuple(GRAPH), say: Callable[[str], None] = lambda _line: None
+) -> None:
     """Let sets of vectors take over that are whole, and finish what a killed run left of a switch."""
-    for stage in families(home):
+    for stage in families(home, stages):
         cut_over(home, stage, say)
-
-
-def counts_for_statistics(stage: str) -> bool:
-    """True for the stage whose tables the statistics are made of."""
-    return stage == _COUNTED
 
 
 def statistics_are_due(home: Home) -> bool:
     """True when the statistics are not those of the tables as they are now."""
-    tables = home.tables(_COUNTED)
+    tables = home.tables(COUNTED)
     return bool(tables.paths) and not are_current(home.layout, tables)
 
 
-def make_statistics(home: Home) -> tuple[Committed, dict[str, float]]:
-    """The statistics of the whole corpus, and their numbers."""
+def make_statistics(home: Home) -> Statistics:
+    """Count all lexical tables again, unless the statistics are theirs already."""
     with putting_damage_aside(home):
-        committed = refresh_stats(home.layout, home.tables(_COUNTED))
-    return committed, statistics_numbers(home)
+        committed = refresh_stats(home.layout, home.tables(COUNTED))
+    return Statistics(committed, statistics_numbers(home))
 
 
 def statistics_numbers(home: Home) -> dict[str, float]:
@@ -321,29 +356,9 @@ def statistics_numbers(home: Home) -> dict[str, float]:
     return stats_numbers(home.layout)
 
 
-def _settle_sets(home: Home, stages: Sequence[str]) -> None:
-    for stage in families(home, stages):
-        cut_over(home, stage, lambda _line: None)
-
-
-def _serving(home: Home, stages: Sequence[str]) -> dict[str, SetMark]:
-    """The set of each family that readers find rows of now."""
-    found = {stage: home.family(stage).served() for stage in families(home, stages)}
-    return {stage: mark for stage, mark in found.items() if mark is not None}
-
-
-def _took_over(before: Mapping[str, SetMark], now: Mapping[str, SetMark]) -> dict[str, str]:
-    """For people, of each family whose new set has taken the place of another."""
-    return {
-        stage: f"{stage}: {new.name_beside(old)} serves from now on (was {old.name_beside(new)})."
-        for stage, old in before.items()
-        if (new := now.get(stage)) is not None and new.set != old.set
-    }
-
-
 def statistics_mark(home: Home) -> str | None:
     """Names, sizes and times, of the statistics too: a look must not read the corpus."""
-    tables = sorted(home.layout.asset_folder(GRAPH[_COUNTED].table.asset).glob("*.parquet"))
+    tables = sorted(home.layout.asset_folder(home.serving(COUNTED)).glob("*.parquet"))
     stats = [path for path in [stats_path(home.layout)] if path.is_file()]
     found = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in [*tables, *stats]]
     return sha256_text(canonical_json(found)) if tables else None
@@ -352,6 +367,6 @@ def statistics_mark(home: Home) -> str | None:
 def statistics_age_s(home: Home, now: float) -> float:
     """How long the statistics, or the first table without any, have been there."""
     path = stats_path(home.layout)
-    tables = home.layout.asset_folder(GRAPH[_COUNTED].table.asset).glob("*.parquet")
+    tables = home.layout.asset_folder(home.serving(COUNTED)).glob("*.parquet")
     since = path.stat().st_mtime if path.is_file() else min(table.stat().st_mtime for table in tables)
     return now - since

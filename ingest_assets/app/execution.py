@@ -4,6 +4,7 @@ import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -116,9 +117,6 @@ def _gap(home: Home, stage: str, kind: Kind) -> str | None:
 # What can be changed for one run, from the launchpad or the command line.
 
 
-_EXECUTION = ("backend", "run_on")
-
-
 class RunOptions(BaseModel):
     """Options of one run; what is left empty comes from the settings."""
 
@@ -146,16 +144,12 @@ class RunOptions(BaseModel):
 
     def over(self, options: StageOptions) -> StageOptions:
         """The settings' options with this run's changes; refused values are named by their key."""
-        given = {name: value for name, value in self.given().items() if name != "retry"}
-        where = {name: given.pop(name) for name in _EXECUTION if name in given}
+        given: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"retry"})
+        where: dict[str, Any] = {name: given.pop(name) for name in ("backend", "run_on") if name in given}
         if where.get("backend") == "ray" and where.get("run_on", "auto") != "auto":
             raise ConfigError("run_on: says where items run on the local backend; leave it out with ray.")
         execution = {**options.execution.model_dump(), **where}
         return StageOptions.model_validate({**options.model_dump(), **given, "execution": execution})
-
-    def given(self) -> dict[str, object]:
-        """Only what was set."""
-        return {name: value for name, value in self.model_dump().items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,21 +181,17 @@ def execution_of(home: Home, stage: str, config: RunOptions) -> StageExecution:
 def refuse_early(home: Home, stages: Sequence[str], config: RunOptions) -> None:
     """Raise what a stage's execution would be refused for, before anything is started."""
     for stage in stages:
-        options = _options(home, stage, config)
-        kind = kind_of(options)
+        kind = kind_of(_options(home, stage, config))
         if kind == "ray":
             import_ray()
-        workers = _in_sight(home, options)
+        workers = workers_in_sight(home, stage, config)
         if workers != 1:
             require_parity(home, stage, kind, f"{workers} workers" if workers else "several workers")
 
 
 def workers_in_sight(home: Home, stage: str, config: RunOptions) -> int | None:
     """How many workers a stage will get; None where only the cluster can tell. Opens nothing."""
-    return _in_sight(home, _options(home, stage, config))
-
-
-def _in_sight(home: Home, options: StageOptions) -> int | None:
+    options = _options(home, stage, config)
     if not home.settings.features.parallel:
         return 1
     if kind_of(options) != "ray":

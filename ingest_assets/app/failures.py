@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ingest_assets.app.driver import Executor, RunReport, finish, refresh, require_ready, run_batches
 from ingest_assets.app.execution import RunOptions
-from ingest_assets.app.graph import GRAPH
+from ingest_assets.app.graph import GRAPH, INTAKE
 from ingest_assets.app.home import Home
 from ingest_assets.app.inspect import find
 from ingest_assets.app.model_switch import held_locks
@@ -21,13 +21,10 @@ from ingest_assets.core.errors import Category, ConfigError, StageError, is_give
 from ingest_assets.core.items import WorkItem
 from ingest_assets.intake.ledger import Document
 from ingest_assets.intake.queue.acquired import SOURCE
-from ingest_assets.intake.queue.artifacts import Artifact, Failure
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import ManifestRow, read_manifest
 from ingest_assets.storage.parquet import read_footer
 from ingest_assets.storage.table import forget_failures
-
-ACQUIRING = next(iter(GRAPH))  # the stage that the queue works for
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +47,12 @@ class FailedDocument:
 
     def as_object(self) -> dict[str, Any]:
         """For programs."""
-        error = self.error
+        of_document = ("doc_id", "stage", "batch", "source")
+        of_error = ("code", "category", "message", "retryable", "detail")
         return {
-            "doc_id": self.doc_id,
-            "stage": self.stage,
-            "batch": self.batch,
-            "source": self.source,
-            "code": error.code,
-            "category": error.category,
-            "message": error.message,
-            "retryable": error.retryable,
-            "detail": error.detail,
-            "attempts": self.attempts,
-            "failed_at": self.failed_at,
-            "file": self.file,
+            **{name: getattr(self, name) for name in of_document},
+            **{name: getattr(self.error, name) for name in of_error},
+            **{name: getattr(self, name) for name in ("attempts", "failed_at", "file")},
         }
 
 
@@ -88,7 +77,7 @@ class Wanted:
 def read_inbox(home: Home) -> list[FailedDocument]:
     """Every failure of a document that is still there, stage after stage."""
     found = {stage: list(_of_tables(home, stage)) for stage in home.graph}
-    found[ACQUIRING] += _of_the_queue(home)
+    found[INTAKE] += _of_the_queue(home)
     return [failure for stage in home.graph for failure in found[stage]]
 
 
@@ -115,34 +104,30 @@ def file_of(document: Document, folders: Mapping[str, Path]) -> str:
 
 def _of_the_queue(home: Home) -> Iterator[FailedDocument]:
     for artifact in home.queue.failures():
-        if artifact.last_error is not None:
-            yield FailedDocument(
-                doc_id=artifact.artifact_id,
-                stage=ACQUIRING,
-                batch=artifact.batch or "",
-                source=SOURCE,
-                file=artifact.origin,
-                error=_error(artifact, artifact.last_error),
-                is_in_queue=True,
-                attempts=artifact.attempts,
-                failed_at=None if artifact.finished_at is None else _as_text(artifact.finished_at),
-            )
-
-
-def _error(artifact: Artifact, failure: Failure) -> StageError:
-    return StageError(
-        stage=ACQUIRING,
-        item_id=artifact.artifact_id,
-        category=failure.category,
-        code=failure.code,
-        message=failure.message,
-        retryable=failure.retryable,
-        detail={"given_up": True, "resolver": artifact.resolver},
-    )
-
-
-def _as_text(epoch_s: float) -> str:
-    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="milliseconds")
+        failure = artifact.last_error
+        if failure is None:
+            continue
+        error = StageError(
+            stage=INTAKE,
+            item_id=artifact.artifact_id,
+            category=failure.category,
+            code=failure.code,
+            message=failure.message,
+            retryable=failure.retryable,
+            detail={"given_up": True, "resolver": artifact.resolver},
+        )
+        ended = None if artifact.finished_at is None else datetime.fromtimestamp(artifact.finished_at, UTC)
+        yield FailedDocument(
+            doc_id=artifact.artifact_id,
+            stage=INTAKE,
+            batch=artifact.batch or "",
+            source=SOURCE,
+            file=artifact.origin,
+            error=error,
+            is_in_queue=True,
+            attempts=artifact.attempts,
+            failed_at=None if ended is None else ended.isoformat(timespec="milliseconds"),
+        )
 
 
 def with_attempts(home: Home, failures: Sequence[FailedDocument]) -> list[FailedDocument]:
@@ -157,16 +142,14 @@ def with_attempts(home: Home, failures: Sequence[FailedDocument]) -> list[Failed
         for row in read_manifest(home.layout.manifest(stage)):
             if (stage, row.item_id) in tried and row.status != "cancelled":
                 tried[stage, row.item_id].append(row)
-    counted = [
-        failure if failure.is_in_queue else _counted(failure, tried[failure.stage, failure.doc_id])
-        for failure in failures
-    ]
+    counted = []
+    for failure in failures:
+        if not failure.is_in_queue:
+            rows = tried[failure.stage, failure.doc_id]
+            failed = [row.finished_at for row in rows if row.status == "failed"]
+            failure = replace(failure, attempts=len(rows), failed_at=failed[-1] if failed else None)
+        counted.append(failure)
     return sorted(counted, key=lambda failure: failure.failed_at or "", reverse=True)
-
-
-def _counted(failure: FailedDocument, rows: list[ManifestRow]) -> FailedDocument:
-    failed = [row.finished_at for row in rows if row.status == "failed"]
-    return replace(failure, attempts=len(rows), failed_at=failed[-1] if failed else None)
 
 
 def attempts_at(home: Home, doc_id: str) -> list[ManifestRow]:
@@ -179,6 +162,7 @@ def attempts_at(home: Home, doc_id: str) -> list[ManifestRow]:
 # Forgetting failures: what is released is tried again by the next run, or right away by whoever asks.
 
 
+# Databases limit the variables of one statement, SQLite before 3.32 to 999.
 _IDS_PER_TRANSACTION = 500
 
 
@@ -204,17 +188,13 @@ def release(
             tables.setdefault((failure.stage, failure.batch), set()).add(failure.doc_id)
     forgotten: dict[tuple[str, str], list[str]] = {}
     for (stage, batch), ids in tables.items():
-        forgotten[stage, batch] = _forget(home, stage, batch, ids, on_wait)
+        locks = held_locks(home, stage, batch, on_wait, reads=False)
+        try:
+            forgotten[stage, batch] = forget_failures(home.layout, home.spec(stage), batch, ids)
+        finally:
+            locks.release()
         home.ledger.touch([batch])
     return [f for f in failures if f.is_in_queue or f.doc_id in forgotten[f.stage, f.batch]]
-
-
-def _forget(home: Home, stage: str, batch: str, ids: set[str], on_wait: Callable[[Path], None]) -> list[str]:
-    locks = held_locks(home, stage, batch, on_wait, reads=False)
-    try:
-        return forget_failures(home.layout, home.spec(stage), batch, ids)
-    finally:
-        locks.release()
 
 
 # Trying failed documents again, now, and saying what became of each.
@@ -313,16 +293,12 @@ def chosen(home: Home, documents: Sequence[str], wanted: Wanted, *, takes_all: b
         raise ConfigError("Documents and --all contradict each other; give one of them.")
     require_known(home, wanted)
     every = read_inbox(home)
-    ids = {_failed_id(home, every, document) for document in documents}
+    failed = {failure.doc_id for failure in every}
+    ids = [resolved(home, every, document) for document in documents]
+    for doc_id in ids:
+        if doc_id not in failed:
+            raise ConfigError(f"{doc_id} has not failed; `ingest failures list` shows what has.")
     return [failure for failure in every if failure in wanted and (not ids or failure.doc_id in ids)]
-
-
-def _failed_id(home: Home, failures: Sequence[FailedDocument], wanted: str) -> str:
-    """The id of a failed document, by its id or its end."""
-    doc_id = resolved(home, failures, wanted)
-    if all(failure.doc_id != doc_id for failure in failures):
-        raise ConfigError(f"{doc_id} has not failed; `ingest failures list` shows what has.")
-    return doc_id
 
 
 def resolved(home: Home, failures: Sequence[FailedDocument], wanted: str) -> str:

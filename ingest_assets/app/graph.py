@@ -15,7 +15,7 @@ from ingest_assets.core.schemas import TableSpec
 from ingest_assets.embedders.model_files import PACKAGED
 from ingest_assets.embedders.providers import BUILT_IN, describe_dense, resolve_dense
 from ingest_assets.parsing.engines import choose_engine
-from ingest_assets.settings.embeddings import PACKAGED_MODEL, DenseFacts
+from ingest_assets.settings.embeddings import PACKAGED_MODEL
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.settings.tree import Settings
 from ingest_assets.stages.admission.stage import AdmissionStage
@@ -32,18 +32,15 @@ from ingest_assets.stages.sparse import SparseStage
 
 def chunks_stage(settings: Settings) -> ChunksStage:
     """The recipe of chunks; refuses a budget that the embedder would cut."""
-    facts = describe_dense(settings.embeddings.dense)
-    stage = ChunksStage(settings.chunks, _tokenizer(settings, facts), facts.max_tokens, facts.passage_prefix)
-    _ = stage.cut
-    return stage
-
-
-def _tokenizer(settings: Settings, facts: DenseFacts) -> str:
-    """The one named for chunks, or the dense embedder's own, or where nobody knows it the packaged one."""
     dense = resolve_dense(settings.embeddings.dense)
+    facts = describe_dense(dense)
     is_packaged = dense.provider in BUILT_IN and dense.model in PACKAGED  # others may have no use for a model
     own = dense.model if is_packaged else facts.tokenizer
-    return settings.chunks.tokenizer or own or PACKAGED_MODEL
+    # The one named for chunks, or the dense embedder's own, or where nobody knows it the packaged one.
+    tokenizer = settings.chunks.tokenizer or own or PACKAGED_MODEL
+    stage = ChunksStage(settings.chunks, tokenizer, facts.max_tokens, facts.passage_prefix)
+    _ = stage.cut
+    return stage
 
 
 Options = TypeVar("Options", bound=BaseModel)
@@ -145,16 +142,16 @@ GRAPH: dict[str, Node] = {
 }
 
 
+# The stage that works on the ledger's documents, and that the queue acquires for.
+INTAKE = next(iter(GRAPH))
+
+
 def graph_of(settings: Settings) -> dict[str, Node]:
     """The stages that these settings ask for, in the order they run."""
     return {stage: node for stage, node in GRAPH.items() if node.is_wanted(settings)}
 
 
-def stages_of(*steps: Step) -> list[str]:
-    """The stages of some steps, in the order they run."""
-    return [stage for stage, node in GRAPH.items() if node.step in steps]
-
-
 def stages_between(first: Step, last: Step) -> list[str]:
     """The stages from one step to another, both included."""
-    return stages_of(*STEPS[STEPS.index(first) : STEPS.index(last) + 1])
+    steps = STEPS[STEPS.index(first) : STEPS.index(last) + 1]
+    return [stage for stage, node in GRAPH.items() if node.step in steps]

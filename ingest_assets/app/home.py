@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ingest_assets.app.graph import GRAPH, Node, graph_of
 from ingest_assets.core.errors import ConfigError
@@ -26,11 +27,10 @@ from ingest_assets.intake.folders.scan import (
     scan,
     watched_sources,
 )
-from ingest_assets.intake.ledger import Document, Ledger, Source
+from ingest_assets.intake.ledger import Ledger, Source
 from ingest_assets.intake.ledger_copy import look_at
-from ingest_assets.intake.queue.artifacts import Artifact, Failure
+from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_assets.intake.queue.queue import Filter, Queue
-from ingest_assets.settings.embeddings import DenseOptions, EmbeddingOptions
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.settings.read import home_folder, read_settings
 from ingest_assets.settings.tree import Settings, StagesSettings
@@ -45,33 +45,28 @@ from ingest_assets.storage.table import Parts, Table, existing_table
 
 def with_folders_found(settings: Settings, layout: Layout) -> Settings:
     """The settings, with the models' folders as every worker finds them."""
-    chunks, parsing = settings.chunks, settings.parsing
-    tokenizer = _folder_or_name(chunks.tokenizer, layout.home)
-    artifacts = _folder(parsing.artifacts_path, layout.home)
+    home, embeddings, dense = layout.home, settings.embeddings, settings.embeddings.dense
+    # What an endpoint calls its model is never a folder.
+    is_elsewhere = dense.provider == "openai" or (dense.provider == "auto" and dense.remote.url)
+    of_dense = {
+        "model": dense.model if is_elsewhere else _folder_or_name(dense.model, home),
+        "exports_path": _folder(dense.exports_path, home),
+    }
+    of_sparse = {"model": _folder_or_name(embeddings.sparse.model, home)}
+    of_cache = {"path": _folder(embeddings.cache.path or str(layout.cache), home)}
+    of_embeddings = {
+        "dense": dense.model_copy(update=of_dense),
+        "sparse": embeddings.sparse.model_copy(update=of_sparse),
+        "cache": embeddings.cache.model_copy(update=of_cache),
+    }
+    of_parsing = {"artifacts_path": _folder(settings.parsing.artifacts_path, home)}
+    of_chunks = {"tokenizer": _folder_or_name(settings.chunks.tokenizer, home)}
     found = {
-        "embeddings": _embeddings(settings.embeddings, layout),
-        "parsing": parsing.model_copy(update={"artifacts_path": artifacts}),
-        "chunks": chunks.model_copy(update={"tokenizer": tokenizer}),
+        "embeddings": embeddings.model_copy(update=of_embeddings),
+        "parsing": settings.parsing.model_copy(update=of_parsing),
+        "chunks": settings.chunks.model_copy(update=of_chunks),
     }
     return settings.model_copy(update=found)
-
-
-def _embeddings(given: EmbeddingOptions, layout: Layout) -> EmbeddingOptions:
-    sparse = {"model": _folder_or_name(given.sparse.model, layout.home)}
-    cache = {"path": _folder(given.cache.path or str(layout.cache), layout.home)}
-    found = {
-        "dense": _dense(given.dense, layout.home),
-        "sparse": given.sparse.model_copy(update=sparse),
-        "cache": given.cache.model_copy(update=cache),
-    }
-    return given.model_copy(update=found)
-
-
-def _dense(given: DenseOptions, home: Path) -> DenseOptions:
-    """What an endpoint calls its model is never a folder."""
-    is_elsewhere = given.provider == "openai" or (given.provider == "auto" and given.remote.url)
-    model = given.model if is_elsewhere else _folder_or_name(given.model, home)
-    return given.model_copy(update={"model": model, "exports_path": _folder(given.exports_path, home)})
 
 
 def _folder(given: str, home: Path) -> str:
@@ -82,47 +77,6 @@ def _folder_or_name(given: str, home: Path) -> str:
     """What is no folder there is a name; the current folder of whoever runs a command is never looked at."""
     folder = home / Path(given).expanduser()
     return str(folder) if given and given not in PACKAGED and folder.is_dir() else given
-
-
-# From the ledger's rows to what the documents stage works on.
-
-
-def known_file(document: Document, folder: Path) -> KnownFile:
-    """A file of a watched folder."""
-    return KnownFile(
-        doc_id=document.doc_id,
-        batch=document.batch,
-        seq=document.seq,
-        source=document.source,
-        path=str(folder / document.path),
-        content_hash=document.content_hash,
-        size_bytes=document.size_bytes,
-    )
-
-
-def acquired_file(document: Document, artifact: Artifact, path: Path) -> AcquiredFile:
-    """An artifact whose bytes rest at a path."""
-    return AcquiredFile(
-        doc_id=document.doc_id,
-        batch=document.batch,
-        seq=document.seq,
-        source=document.source,
-        path=str(path),
-        content_hash=document.content_hash,
-        size_bytes=document.size_bytes,
-        uri=artifact.url or Path(artifact.path or "").as_uri(),
-        mime=artifact.mime or "",
-        resolver=artifact.resolver,
-        host=artifact.host or None,
-        etag=artifact.etag,
-        last_modified=artifact.last_modified,
-        meta=canonical_json(artifact.meta) if artifact.meta else None,
-    )
-
-
-def lost_artifact(doc_id: str, failure: Failure) -> LostArtifact:
-    """An artifact that was given up."""
-    return LostArtifact(doc_id, failure.category, failure.code, failure.message)
 
 
 def is_due(artifact: Artifact, at: float) -> bool:
@@ -177,7 +131,7 @@ class Home:
     def footer(self, stage: str) -> dict[str, str]:
         """What the footer of a stage's table says beyond the usual."""
         footer = dict(self.stages[stage].footer())
-        return footer | {"set": self.set_mark(stage).set} if GRAPH[stage].has_sets else footer
+        return footer | {"set": self.set_marks[stage].set} if GRAPH[stage].has_sets else footer
 
     @functools.cached_property
     def graph(self) -> dict[str, Node]:
@@ -190,16 +144,13 @@ class Home:
         return sha256_text(canonical_json([config_hash(stage) for stage in self.stages.values()]))
 
     @functools.cached_property
-    def _set_marks(self) -> dict[str, SetMark]:
+    def set_marks(self) -> dict[str, SetMark]:
+        """The set that the settings ask for, of each family."""
         return {
             stage: SetMark(set_id(recipe), recipe.footer().get("model_id", ""))
             for stage, recipe in self.stages.items()
             if GRAPH[stage].has_sets
         }
-
-    def set_mark(self, stage: str) -> SetMark:
-        """The set of a family that the settings ask for."""
-        return self._set_marks[stage]
 
     def family(self, stage: str) -> Family:
         """All sets of a family that are there."""
@@ -228,7 +179,7 @@ class Home:
         """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
         if not GRAPH[stage].has_sets:
             return self.serving(stage)
-        return self.family(stage).place(self.set_mark(stage).set)
+        return self.family(stage).place(self.set_marks[stage].set)
 
     def serving(self, stage: str) -> str:
         """The asset that readers see, and Dagster's name for what the stage makes."""
@@ -273,18 +224,31 @@ class Home:
         folders = {source.name: source.path for source in self.ledger.sources()}
         queued = {artifact.artifact_id: artifact for artifact in self.queue.find(Filter(batch=batch))}
         found: dict[int, KnownFile | AcquiredFile | LostArtifact] = {
-            artifact.doc_seq or 0: lost_artifact(artifact.artifact_id, artifact.last_error)
+            artifact.doc_seq or 0: LostArtifact(artifact.artifact_id, last.category, last.code, last.message)
             for artifact in queued.values()
-            if artifact.state == "error" and artifact.last_error is not None
+            if artifact.state == "error" and (last := artifact.last_error) is not None
         }
         for document in self.ledger.documents(batch=batch):
             if document.is_deleted():
                 continue
+            names = ("doc_id", "batch", "seq", "source", "content_hash", "size_bytes")
+            known: dict[str, Any] = {name: getattr(document, name) for name in names}
             if document.resolver is None:
-                found[document.seq] = known_file(document, folders[document.source])
-            else:
-                path = self.layout.blob(document.content_hash)
-                found[document.seq] = acquired_file(document, queued[document.doc_id], path)
+                path = folders[document.source] / document.path
+                found[document.seq] = KnownFile(path=str(path), **known)
+                continue
+            artifact = queued[document.doc_id]
+            found[document.seq] = AcquiredFile(
+                path=str(self.layout.blob(document.content_hash)),
+                uri=artifact.url or Path(artifact.path or "").as_uri(),
+                mime=artifact.mime or "",
+                resolver=artifact.resolver,
+                host=artifact.host or None,
+                etag=artifact.etag,
+                last_modified=artifact.last_modified,
+                meta=canonical_json(artifact.meta) if artifact.meta else None,
+                **known,
+            )
         return [found[seq] for seq in sorted(found)]
 
     def awaited(self, batch: str, due_at: float | None = None) -> list[str]:
@@ -296,12 +260,6 @@ class Home:
     def give_homes(self) -> set[str]:
         """Batches for what was queued since the last time."""
         return give_homes(self.ledger, self.settings.batches, time.time())
-
-    def refresh_old(self) -> None:
-        """Queue again what was acquired longer ago than the settings allow."""
-        days = self.settings.queue.refresh_days
-        if days > 0:
-            self.queue.refresh(time.time(), older_than_s=days * 86_400)
 
     def sources(self) -> list[Source]:
         """Every watched folder: those added by commands, and those the settings name."""
@@ -318,20 +276,20 @@ class Home:
 
     def scan(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanReport:
         """Bring the ledger up to date with the watched folders, and give what is queued its batches."""
-        limits = self._limits(budget_seconds, settle_seconds)
         self.give_homes()
-        return scan(self.ledger, self._folders(), limits, self._own_folders())
+        return scan(self.ledger, self._folders(), *self._limits(budget_seconds, settle_seconds))
 
     def preview_scan(self, budget_seconds: float = float("inf")) -> ScanReport:
         """What a scan would find, with nothing written, and files hashed for so long."""
-        return preview(self.ledger, self._folders(), self._limits(budget_seconds), self._own_folders())
+        return preview(self.ledger, self._folders(), *self._limits(budget_seconds))
 
-    def _limits(self, budget_seconds: float = float("inf"), settle_seconds: float = 0.0) -> ScanLimits:
+    def _limits(
+        self, budget_seconds: float, settle_seconds: float = 0.0
+    ) -> tuple[ScanLimits, frozenset[Path]]:
+        """How far a scan goes, and the home's own folders, which it leaves out."""
         accepts_empty = self.settings.intake.accept_empty_folders
-        return ScanLimits(self.settings.batches, budget_seconds, settle_seconds, accepts_empty)
-
-    def _own_folders(self) -> frozenset[Path]:
-        return frozenset({self.layout.data, self.layout.state})
+        limits = ScanLimits(self.settings.batches, budget_seconds, settle_seconds, accepts_empty)
+        return limits, frozenset({self.layout.data, self.layout.state})
 
     def _folders(self) -> list[WatchedFolder]:
         return [

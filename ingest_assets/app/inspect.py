@@ -7,7 +7,6 @@ import polars as pl
 from ingest_assets.app.home import Home
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.intake.ledger import Document
-from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_assets.storage.table import Table
 
 
@@ -16,8 +15,12 @@ def find(home: Home, wanted: str) -> Document:
     exact = home.ledger.document(wanted)
     if exact is None or exact.is_deleted():
         artifact = home.queue.get(wanted)
+        if artifact is not None and (other := artifact.duplicate_of) is not None:
+            raise ConfigError(f"{wanted} was skipped, as its bytes are those of {other}; inspect that one.")
         if artifact is not None:
-            raise ConfigError(_no_document(artifact))
+            last = artifact.last_error
+            why = f": {last.message}" if last else "; it is not acquired yet."
+            raise ConfigError(f"{wanted} is {artifact.state.replace('_', ' ')}{why}")
     if exact is not None:
         return exact
     ending = [document for document in home.ledger.documents() if document.doc_id.endswith(wanted)]
@@ -31,22 +34,16 @@ def find(home: Home, wanted: str) -> Document:
     raise ConfigError(f"{len(ending)} documents end in {wanted!r}: {first}; give more of the id.")
 
 
-def _no_document(artifact: Artifact) -> str:
-    """Why a queued artifact is no document."""
-    if artifact.duplicate_of is not None:
-        other = artifact.duplicate_of
-        return f"{artifact.artifact_id} was skipped, as its bytes are those of {other}; inspect that one."
-    why = f": {artifact.last_error.message}" if artifact.last_error else ""
-    return f"{artifact.artifact_id} is {artifact.state.replace('_', ' ')}{why or '; it is not acquired yet.'}"
-
-
 def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any]:
     """What is known of one document, as one object."""
     tables = {stage: _rows(home, stage, document) for stage in home.graph}
-    errors = {stage: _error(home, stage, document) for stage in home.graph}
+    errors = {}
+    for stage in home.graph:
+        table = Table(stage, (home.layout.table(home.asset(stage), document.batch),))
+        if (failure := table.failures.get(document.doc_id)) is not None:
+            errors[stage] = f"{failure.error.code}: {failure.error.message}"
     doctags = tables["doctags"].drop("doctags", "document", strict=False).to_dicts()
     judged = tables["admission"].drop("signature", strict=False).to_dicts()
-    shown = tables["chunks"].head(chunks).to_dicts()
     return {
         "doc_id": document.doc_id,
         "batch": document.batch,
@@ -57,8 +54,8 @@ def inspect_object(home: Home, document: Document, chunks: int) -> dict[str, Any
         "doctags": doctags[0] if doctags else None,
         "admission": judged[0] if judged else None,
         "rows": {stage: table.height for stage, table in tables.items()},
-        "errors": {stage: error for stage, error in errors.items() if error},
-        "chunks": shown,
+        "errors": errors,
+        "chunks": tables["chunks"].head(chunks).to_dicts(),
     }
 
 
@@ -67,9 +64,3 @@ def _rows(home: Home, stage: str, document: Document) -> pl.DataFrame:
     if not path.is_file():
         return pl.DataFrame()
     return Table(stage, (path,)).read(lambda rows: rows.filter(pl.col("doc_id") == document.doc_id))
-
-
-def _error(home: Home, stage: str, document: Document) -> str | None:
-    table = Table(stage, (home.layout.table(home.asset(stage), document.batch),))
-    failure = table.failures.get(document.doc_id)
-    return f"{failure.error.code}: {failure.error.message}" if failure else None

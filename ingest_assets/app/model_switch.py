@@ -10,10 +10,10 @@ from ingest_assets.app.home import Home
 from ingest_assets.core.errors import StageError, TableMissing, is_for_good
 from ingest_assets.core.items import is_current
 from ingest_assets.storage.locks import FileLock, HeldLocks
-from ingest_assets.storage.model_sets import Family, SetMark, prune
+from ingest_assets.storage.model_sets import SetMark, prune
 from ingest_assets.storage.parquet import Footer, read_footer
-from ingest_assets.storage.table import existing_table
 
+# Batches named in one line.
 _SHOWN = 3
 
 
@@ -57,27 +57,22 @@ class Building:
 
     def as_line(self) -> str:
         """For people."""
+        old, new = self.old.name_beside(self.new), self.new.name_beside(self.old)
+        when = f"{old} serves until {new} is complete"
+        if self.replaces_nothing:
+            when = f"{old} has no rows, so {new} serves as soon as no other run writes"
         done = self.batches - len(self.missing)
-        line = f"{self.stage}: {self._when()}: {done} of {self.batches} batches done"
+        line = f"{self.stage}: {when}: {done} of {self.batches} batches done"
         if self.missing:
             more = ", …" if len(self.missing) > _SHOWN else ""
             line += f", missing {', '.join(self.missing[:_SHOWN])}{more}"
-        return f"{line}{self._failed()}."
-
-    def _when(self) -> str:
-        old, new = self.old.name_beside(self.new), self.new.name_beside(self.old)
-        if self.replaces_nothing:
-            return f"{old} has no rows, so {new} serves as soon as no other run writes"
-        return f"{old} serves until {new} is complete"
-
-    def _failed(self) -> str:
-        if not self.holding:
-            return ""
-        first = self.holding[0]
-        said = f"{len(self.holding)} failed, first {first.item_id} [{first.code}] {first.message.rstrip('.')}"
-        if self.replaces_nothing:
-            return f"; {said}"
-        return f"; held back by {said} (`embeddings.switch_without` lets so many go)"
+        if self.holding:
+            first, count = self.holding[0], len(self.holding)
+            failed = f"{count} failed, first {first.item_id} [{first.code}] {first.message.rstrip('.')}"
+            if not self.replaces_nothing:
+                failed = f"held back by {failed} (`embeddings.switch_without` lets so many go)"
+            line += f"; {failed}"
+        return f"{line}."
 
 
 def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building | None:
@@ -85,7 +80,7 @@ def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building 
 
     Unless it looks closely, it is content to find a batch without a table, or none to be lost.
     """
-    family, mark = home.family(stage), home.set_mark(stage)
+    family, mark = home.family(stage), home.set_marks[stage]
     current = family.current()
     if current is None or current.set == mark.set:
         return None
@@ -108,6 +103,12 @@ def families(home: Home, among: Iterable[str] = tuple(GRAPH)) -> list[str]:
     return [stage for stage in among if GRAPH[stage].has_sets and stage in home.stages]
 
 
+def served(home: Home, among: Iterable[str] = tuple(GRAPH)) -> dict[str, SetMark]:
+    """Of each family that has rows, the set that readers see now."""
+    found = {stage: home.family(stage).served() for stage in families(home, among)}
+    return {stage: mark for stage, mark in found.items() if mark is not None}
+
+
 def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | None:
     """Let the new set serve if nothing is lost by that and nobody writes; one that still waits is given, and
     said."""
@@ -122,7 +123,10 @@ def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | N
             again = building(home, stage, looks_closely=not found.replaces_nothing)
             if again is not None and again.can_serve():
                 family.cut_over(again.new)
-                new, became = again.new.name_beside(again.old), _what_became(family, again.old)
+                new, old = again.new.name_beside(again.old), again.old
+                became = f"{old.name} is removed"
+                if old.set in family.beside():
+                    became = f"{old.name} is kept as {family.asset}@{old.set}"
                 say(f"{stage}: {new} serves from now on; {became}.")
             found = building(home, stage, looks_closely=False)
         finally:
@@ -139,7 +143,7 @@ def take_empty_place(home: Home, stage: str, say: Callable[[str], None]) -> None
     """
     family = home.family(stage)
     current = family.current()
-    if current is not None and current.set != home.set_mark(stage).set and not family.has_rows():
+    if current is not None and current.set != home.set_marks[stage].set and not family.has_rows():
         cut_over(home, stage, say)
 
 
@@ -163,7 +167,7 @@ def remove_abandoned(home: Home, stage: str, before: float) -> list[str]:
         return []
     try:
         current = family.current() or SetMark("")
-        kept = {home.set_mark(stage).set, current.previous} - {current.set}
+        kept = {home.set_marks[stage].set, current.previous} - {current.set}
         alive = {each for each in family.beside() if family.touched_at(each) >= before}
         return family.remove_all_but(kept | alive)
     finally:
@@ -203,11 +207,6 @@ def prune_unwanted(home: Home, above: str, batch: str) -> None:
             lock.release()
 
 
-def _what_became(family: Family, old: SetMark) -> str:
-    is_kept = old.set in family.beside()
-    return f"{old.name} is kept as {family.asset}@{old.set}" if is_kept else f"{old.name} is removed"
-
-
 def _is_needed(home: Home, stage: str, batch: str) -> bool:
     """True for a batch with something to embed, and for one that the serving set has rows of."""
     above = [home.layout.table(home.asset(name), batch) for name in GRAPH[stage].reads]
@@ -229,7 +228,8 @@ def _looked_at(home: Home, found: Building, batches: list[str]) -> Building:
         given_up += [error for error in errors if error is not None and is_for_good(error)]
         holding += failed
         done += 0 if footer is None else len(footer.items)
-        if footer is None or untried or _has_lost_its_chunks(home, found.stage, batch):
+        read = [home.layout.table(home.asset(above), batch) for above in GRAPH[found.stage].reads]
+        if footer is None or untried or any(read_footer(path) is None for path in read):
             missing.add(batch)
         if failed:
             failed_in.add(batch)
@@ -251,13 +251,6 @@ def _undone(home: Home, stage: str, batch: str, footer: Footer | None) -> Iterat
         held = None if footer is None else footer.items.get(item.item_id)
         if not is_current(held, item.fingerprint):
             yield item.known_failure
-
-
-def _has_lost_its_chunks(home: Home, stage: str, batch: str) -> bool:
-    return any(
-        not existing_table(home.layout, home.asset(above), [batch], allow_missing=True).paths
-        for above in GRAPH[stage].reads
-    )
 
 
 # The locks of those who write a table.

@@ -5,6 +5,7 @@ Those in packages, Docling's own, and those that the settings name for vectors a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -180,25 +181,25 @@ class NamedModel:
 def named_models(home: Home) -> dict[str, NamedModel]:
     """By the name under which they are pulled; nothing is looked up yet, so nothing is refused."""
     settings = home.settings_found
-    sparse, tokenizer = settings.embeddings.sparse, settings.chunks.tokenizer
-    found = [_dense(settings.embeddings.dense)]
+    dense, sparse = settings.embeddings.dense, settings.embeddings.sparse
+    is_remote = dense.provider == "auto" and bool(dense.remote.url)
+    found = [
+        NamedModel(
+            "embeddings.dense.model",
+            "dense vectors",
+            dense.model,
+            None if dense.provider == "auto" else dense.provider,
+            partial(_dense_facts, dense),
+            runs_here=dense.provider in OWN_PROVIDERS and not is_remote,
+        )
+    ]
     if sparse.model:
-        found.append(
-            NamedModel(
-                "embeddings.sparse.model",
-                "sparse vectors",
-                sparse.model,
-                "local",
-                lambda: _sparse_facts(sparse.model, sparse),
-            )
-        )
-    if tokenizer:
-        found.append(
-            NamedModel(
-                "chunks.tokenizer", "counting tokens", tokenizer, None, lambda: _tokenizer_facts(tokenizer)
-            )
-        )
-    return {each.name: each for each in found}
+        facts: Callable[[], dict[str, Any]] = partial(_sparse_facts, sparse)
+        found.append(NamedModel("embeddings.sparse.model", "sparse vectors", sparse.model, "local", facts))
+    if tokenizer := settings.chunks.tokenizer:
+        facts = partial(_tokenizer_facts, tokenizer)
+        found.append(NamedModel("chunks.tokenizer", "counting tokens", tokenizer, None, facts))
+    return {named.name: named for named in found}
 
 
 def embedding_object(named: NamedModel) -> dict[str, Any]:
@@ -242,18 +243,6 @@ def embedding_line(found: dict[str, Any]) -> str:
     return head + ", ".join(told)
 
 
-def _dense(options: DenseOptions) -> NamedModel:
-    is_remote = options.provider == "auto" and bool(options.remote.url)
-    return NamedModel(
-        "embeddings.dense.model",
-        "dense vectors",
-        options.model,
-        None if options.provider == "auto" else options.provider,
-        lambda: _dense_facts(options),
-        runs_here=options.provider in OWN_PROVIDERS and not is_remote,
-    )
-
-
 def _place(named: NamedModel) -> dict[str, Any]:
     folder = find_folder(named.model, named.setting)
     is_cached = named.is_on_hub
@@ -262,27 +251,18 @@ def _place(named: NamedModel) -> dict[str, Any]:
         "where": where,
         "is_present": True,
         "path": str(folder),
-        "size_bytes": sum(file.stat().st_size for file in _files(folder)),
+        "size_bytes": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
         "revision": folder.name if is_cached else None,
     }
 
 
-def _files(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.is_file()]
-
-
 def _dense_facts(options: DenseOptions) -> dict[str, Any]:
     facts = describe_dense(options)
-    return {
-        "provider": facts.provider,
-        "model_id": facts.model_id,
-        "dim": facts.dim,
-        "max_tokens": facts.max_tokens,
-    }
+    return {name: getattr(facts, name) for name in ("provider", "model_id", "dim", "max_tokens")}
 
 
-def _sparse_facts(name: str, options: SparseOptions) -> dict[str, Any]:
-    model = sparse_model(name)
+def _sparse_facts(options: SparseOptions) -> dict[str, Any]:
+    model = sparse_model(options.model)
     limit = min(options.max_tokens or model.max_tokens, model.max_tokens)
     return {"model_id": model.model_id, "dim": model.dim, "max_tokens": limit}
 

@@ -13,18 +13,18 @@ from statistics import fmean
 
 from ingest_assets.app.acquire import line_up
 from ingest_assets.app.execution import RunOptions, workers_in_sight
-from ingest_assets.app.graph import GRAPH
+from ingest_assets.app.graph import INTAKE
 from ingest_assets.app.home import Home, is_due
 from ingest_assets.app.repair import mended
 from ingest_assets.core.errors import TableMissing
 from ingest_assets.core.identity import canonical_json, sha256_text
-from ingest_assets.core.items import WorkItem, is_current
+from ingest_assets.core.items import is_current
 from ingest_assets.intake.queue.acquire import PATIENCE_S
 from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_assets.intake.queue.metrics import Measures
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import read_newest
-from ingest_assets.storage.parquet import Footer, read_footer
+from ingest_assets.storage.parquet import read_footer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +62,20 @@ def batch_states(
 
 
 def has_work(home: Home, batch: str, revision: int, now: float) -> bool:
-    """True when a run could do something for the batch now. What waits for its time is nobody's work yet."""
+    """True when a run could do something for the batch by then. What waits for longer is nobody's work yet.
+
+    That a batch is complete is remembered in the ledger for exactly these documents, settings and files, so
+    that a night's look over thousands of complete batches costs a few file sizes each.
+    """
     mark = _mark(home, batch, revision)
     if mark is not None and home.ledger.complete_mark(batch) == mark:
         return False
     states = mended(home, partial(batch_states, home, batch, due_at=now))
     if not all(state.is_complete() for state in states):
         return True
-    if not home.awaited(batch):
-        _remember(home, batch, mark)
-    return False
-
-
-def is_batch_complete(home: Home, batch: str, revision: int) -> bool:
-    """True when no stage has anything left to do for the batch.
-
-    The answer is remembered in the ledger for exactly these documents, settings and files, so that a night's
-    look over thousands of complete batches costs a few file sizes each.
-    """
-    mark = _mark(home, batch, revision)
-    if mark is not None and home.ledger.complete_mark(batch) == mark:
-        return True
-    complete = all(state.is_complete() for state in mended(home, partial(batch_states, home, batch)))
-    if complete:
-        _remember(home, batch, mark)
-    return complete
-
-
-def _remember(home: Home, batch: str, mark: str | None) -> None:
-    if mark is not None:
+    if mark is not None and not home.awaited(batch):
         home.ledger.set_complete_mark(batch, mark)
+    return False
 
 
 def _mark(home: Home, batch: str, revision: int) -> str | None:
@@ -112,10 +96,17 @@ def _state(home: Home, stage: str, batch: str, pending: set[str]) -> StageState:
         items = home.plan(stage, batch)
     except TableMissing:
         items = []
+    # Only what is committed counts: rows that wait as parts are finished, but nobody can read them yet.
+    held = stored.items if stored else {}
     planned = {item.item_id for item in items}
-    settled = [item for item in items if item.item_id not in pending and _is_settled(item, stored)]
+    settled = [
+        item
+        for item in items
+        if item.item_id not in pending
+        and (is_current(held.get(item.item_id), item.fingerprint) or item.is_known_to_fail())
+    ]
     done = {item.item_id for item in settled}
-    kept = set(stored.items) | set(stored.failures) if stored else set()
+    kept = {*held, *(stored.failures if stored else ())}
     return StageState(
         stage=stage,
         batch=batch,
@@ -125,12 +116,6 @@ def _state(home: Home, stage: str, batch: str, pending: set[str]) -> StageState:
         removed=tuple(sorted(kept - planned - pending)),
         has_table=stored is not None,
     )
-
-
-def _is_settled(item: WorkItem, stored: Footer | None) -> bool:
-    """Only what is committed counts: rows that wait as parts are finished, but nobody can read them yet."""
-    record = stored.items.get(item.item_id) if stored else None
-    return is_current(record, item.fingerprint) or item.is_known_to_fail()
 
 
 # What a run would do to a batch, as if all that is tried goes well. An upper bound: whether a document only
@@ -155,13 +140,16 @@ class BatchForecast:
 
 def forecast(home: Home, batch: str, stages: Sequence[str], config: RunOptions, now: float) -> BatchForecast:
     """Give it a home that only looks: what a run does to the ledger first is done to the copy."""
-    fetch, waiting = _to_fetch(home, batch, now) if next(iter(GRAPH)) in stages else ((), 0)
+    fetch, waiting = _to_fetch(home, batch, now) if INTAKE in stages else ((), 0)
     states, blocked = [], ""
     for state in batch_states(home, batch, stages, due_at=now):
-        if not blocked:
-            blocked = _missing_above(home, state, stages)
-            if not blocked:
-                states.append(_forced(state) if _runs_all(home, state.stage, config) else state)
+        if blocked := _missing_above(home, state, stages):
+            break
+        options = config.over(home.options(state.stage))
+        if options.force or not options.resume:
+            every = (*state.run, *state.done, *state.failed)
+            state = replace(state, run=every, done=(), failed=())
+        states.append(state)
     busy = {doc for state in states for doc in (*state.run, *state.failed)}
     gone = {doc for state in states for doc in state.removed}
     if gone:
@@ -181,15 +169,6 @@ def _missing_above(home: Home, state: StageState, stages: Sequence[str]) -> str:
     return ""
 
 
-def _runs_all(home: Home, stage: str, config: RunOptions) -> bool:
-    options = config.over(home.options(stage))
-    return options.force or not options.resume
-
-
-def _forced(state: StageState) -> StageState:
-    return replace(state, run=(*state.run, *state.done, *state.failed), done=(), failed=())
-
-
 def _to_fetch(home: Home, batch: str, now: float) -> tuple[tuple[Artifact, ...], int]:
     """What can be taken by then, and how many others have to wait or are held by another worker."""
     line_up(home, batch)
@@ -204,6 +183,7 @@ def _to_fetch(home: Home, batch: str, now: float) -> tuple[tuple[Artifact, ...],
 # Only the documents' own time counts: what workers need to start and load is not in it.
 
 
+# So many of the last documents are averaged, and the manifest is read no further back for them than this.
 _ROWS = 500
 _ROWS_LOOKED_AT = 5_000
 
@@ -263,14 +243,13 @@ def fetch_estimate(home: Home, batches: Sequence[Sequence[Artifact]]) -> Estimat
     if not totals.fetches:
         return Estimate(None, "nothing was fetched yet")
     mean_s = totals.fetch_seconds / totals.fetches
-    return Estimate(sum(_fetch_seconds(home, batch, mean_s) for batch in todo))
-
-
-def _fetch_seconds(home: Home, batch: Sequence[Artifact], mean_s: float) -> float:
     queue, delay_s = home.settings.queue, home.settings.fetch.politeness_delay_s
-    hosts = Counter(artifact.host for artifact in batch if artifact.host)
-    bounds = [max((n - 1) * delay_s, n * mean_s / min(n, queue.max_per_host)) for n in hosts.values()]
-    return max([len(batch) * mean_s / min(len(batch), queue.max_workers), *bounds])
+    seconds = 0.0
+    for batch in todo:
+        hosts = Counter(artifact.host for artifact in batch if artifact.host)
+        bounds = [max((n - 1) * delay_s, n * mean_s / min(n, queue.max_per_host)) for n in hosts.values()]
+        seconds += max([len(batch) * mean_s / min(len(batch), queue.max_workers), *bounds])
+    return Estimate(seconds)
 
 
 def _ending(doc_id: str) -> str:

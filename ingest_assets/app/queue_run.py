@@ -9,7 +9,7 @@ from typing import Any
 
 from ingest_assets.app.driver import Executor, RunReport, StageTotals, run_batches
 from ingest_assets.app.home import Home
-from ingest_assets.app.plan import batch_states, is_batch_complete
+from ingest_assets.app.plan import batch_states, has_work
 from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_assets.intake.queue.import_list import ArtifactList, ImportReport, new_artifact, parsed_object
 from ingest_assets.intake.queue.metrics import Measures
@@ -40,13 +40,13 @@ def read_waiting(home: Home, but_not: Collection[str] = ()) -> Waiting:
 
 def first_waiting(home: Home, batch: str) -> Artifact | None:
     """The artifact of a batch that can be tried before the others."""
+
+    def free_at(artifact: Artifact) -> float:
+        """When it can be taken: its time has come, or its worker has been silent for too long."""
+        return artifact.not_before if artifact.lease_expires is None else artifact.lease_expires
+
     waiting = [a for a in home.queue.find(Filter(batch=batch)) if a.state in ("queued", "in_progress")]
     return min(waiting, key=free_at, default=None)
-
-
-def free_at(artifact: Artifact) -> float:
-    """When it can be taken: its time has come, or its worker has been silent for too long."""
-    return artifact.not_before if artifact.lease_expires is None else artifact.lease_expires
 
 
 def queue_object(home: Home) -> dict[str, Any]:
@@ -91,6 +91,7 @@ def utc(at: float) -> str:
 # Running what is queued: the batches that have something due, and with patience also what waits.
 
 
+# Other processes add and free artifacts meanwhile, so a wait is cut into looks.
 LONGEST_LOOK_S, SHORTEST_LOOK_S = 2.0, 0.05
 
 
@@ -152,18 +153,15 @@ class Drain:
         """
         before, self._revisions = self._revisions, self.home.ledger.batches()
         changed = [(key, at) for key, at in self._revisions.items() if before.get(key) != at]
-        found = {key for key, at in changed if self._is_queued(key) and self._has_work(key, at, now)}
-        return (found | set(self.home.queue.due_batches(now))) - set(self.report.broken)
-
-    def _is_queued(self, batch: str) -> bool:
-        """True for a batch of artifacts; those of folders are for `ingest all`."""
-        return bool(self.home.queue.find(Filter(batch=batch), limit=1))
-
-    def _has_work(self, batch: str, revision: int, now: float) -> bool:
-        """True when a document is to be run or removed now; tables for nothing can wait."""
-        if is_batch_complete(self.home, batch, revision):
-            return False
-        return any(state.run or state.removed for state in batch_states(self.home, batch, due_at=now))
+        found = set(self.home.queue.due_batches(now))
+        for batch, revision in changed:
+            # Batches of artifacts only: those of folders are for `ingest all`.
+            is_queued = bool(self.home.queue.find(Filter(batch=batch), limit=1))
+            if is_queued and has_work(self.home, batch, revision, now):
+                states = batch_states(self.home, batch, due_at=now)
+                if any(state.run or state.removed for state in states):  # tables for nothing can wait
+                    found.add(batch)
+        return found - set(self.report.broken)
 
     def _left_by_others(self, now: float) -> set[str]:
         """Batches to which another process brought documents after ours were planned; it may be gone by now.
@@ -186,14 +184,10 @@ class Drain:
         told = waiting.first_batch, waiting.first_at
         if told != self._told and (first := first_waiting(self.home, waiting.first_batch)) is not None:
             self._told = told
-            self.tell(f"queue: waiting for {waiting.count} artifacts; {_why(first)}")
+            error = f" ({first.last_error.message})" if first.last_error else ""
+            why = f"the next can be tried at {utc(first.not_before)}: {first.artifact_id}{error}"
+            if first.lease_expires is not None:
+                until = f"until it ends or, should that fall silent, until {utc(first.lease_expires)}"
+                why = f"{first.artifact_id} is with worker {first.leased_by} {until}"
+            self.tell(f"queue: waiting for {waiting.count} artifacts; {why}")
         time.sleep(min(max(seconds, SHORTEST_LOOK_S), LONGEST_LOOK_S))
-
-
-def _why(first: Artifact) -> str:
-    """What the next artifact waits for, and until when."""
-    if first.lease_expires is not None:
-        until = f"until it ends or, should that fall silent, until {utc(first.lease_expires)}"
-        return f"{first.artifact_id} is with worker {first.leased_by} {until}"
-    error = f" ({first.last_error.message})" if first.last_error else ""
-    return f"the next can be tried at {utc(first.not_before)}: {first.artifact_id}{error}"

@@ -59,8 +59,11 @@ def found_damaged(home: Home, damaged: TableDamaged) -> IngestError:
 
 
 _DAY_S = 86_400.0
+# A download is continued where it broke off, also days later.
 _PARTIALS_KEPT_S = 7 * _DAY_S
+# What came today may not be in the ledger yet.
 _BLOBS_KEPT_S = _DAY_S
+# A set that another run is filling is touched with each batch.
 _SETS_KEPT_S = _DAY_S
 
 

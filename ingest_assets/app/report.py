@@ -15,6 +15,7 @@ from ingest_assets.stages.admission.stage import Verdicts
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.table import Table
 
+# Lines of failures after a run, and documents named in a line that stands for several.
 _FIRST = 20
 _FIRST_ALIKE = 3
 
@@ -54,15 +55,9 @@ def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[st
     stored = [failure.error for failure in read_inbox(home)]
     known = {(error.stage, error.item_id) for error in stored}
     fresh = [error for error in of_this_run if (error.stage, error.item_id) not in known]
+    names = ("stage", "code", "category", "message", "retryable")
     return [
-        {
-            "doc_id": error.item_id,
-            "stage": error.stage,
-            "code": error.code,
-            "category": error.category,
-            "message": error.message,
-            "retryable": error.retryable,
-        }
+        {"doc_id": error.item_id, **{name: getattr(error, name) for name in names}}
         for error in [*stored, *fresh]
     ]
 
@@ -74,19 +69,13 @@ def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
         alike.setdefault((failure["stage"], failure["code"], failure["message"]), []).append(
             failure["doc_id"]
         )
-    shown = list(alike.items())[:_FIRST]
-    lines = [
-        f"failed: {_documents(docs)} [{stage} {code}] {message}" for (stage, code, message), docs in shown
-    ]
-    more = len(found) - sum(len(docs) for _, docs in shown)
-    return [*lines, f"… and {more} more: ingest failures list"] if more else lines
-
-
-def _documents(docs: Sequence[str]) -> str:
-    if len(docs) == 1:
-        return docs[0]
-    more = ", …" if len(docs) > _FIRST_ALIKE else ""
-    return f"{len(docs)} documents ({', '.join(docs[:_FIRST_ALIKE])}{more})"
+    lines, left = [], len(found)
+    for (stage, code, message), docs in list(alike.items())[:_FIRST]:
+        more = ", …" if len(docs) > _FIRST_ALIKE else ""
+        several = f"{len(docs)} documents ({', '.join(docs[:_FIRST_ALIKE])}{more})"
+        lines.append(f"failed: {docs[0] if len(docs) == 1 else several} [{stage} {code}] {message}")
+        left -= len(docs)
+    return [*lines, f"… and {left} more: ingest failures list"] if left else lines
 
 
 def scan_object(scan: ScanReport) -> dict[str, Any]:

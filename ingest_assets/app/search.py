@@ -5,7 +5,6 @@ settings say, and can be compared with no other vectors.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -107,9 +106,8 @@ def _by_words(home: Home, queries: Mapping[str, str]) -> Rankings:
 
 def _rows(home: Home, stage: str, columns: Sequence[str]) -> pa.Table:
     paths = home.tables(stage, in_the_making=True).paths
-    return pa.concat_tables([_read(path, columns) for path in paths])
-
-
-def _read(path: Path, columns: Sequence[str]) -> pa.Table:
-    with naming_damage(path):
-        return pq.ParquetFile(path).read(columns=list(columns))
+    found = []
+    for path in paths:
+        with naming_damage(path):
+            found.append(pq.ParquetFile(path).read(columns=list(columns)))
+    return pa.concat_tables(found)

@@ -48,6 +48,7 @@ from ingest_assets.storage.table import Commit, Table, set_aside
 # When a stage is stopped: items that were given up keep what they have got, and end.
 
 
+# A thread may hang in native code for ever, and the person or sensor behind the stage waits for its end.
 LONGEST_S = 2.0
 _LOOK_AGAIN_S = 0.02
 _log = logging.getLogger(__name__)
@@ -61,18 +62,18 @@ def release_stage(recipe: Stage, backend: ExecutionBackend) -> None:
     """
     if not backend.abandoned:
         return
-    closing = threading.Thread(target=_close, args=(recipe.name, recipe.release), daemon=True)
+
+    def close() -> None:
+        """What a package's provider raises here must not hide why the stage was stopped."""
+        _, error = caught(recipe.release)
+        if error is not None:
+            _log.warning("%s: closing what was open raised %s: %s", recipe.name, type(error).__name__, error)
+
+    closing = threading.Thread(target=close, daemon=True)
     closing.start()
     ends_at = time.monotonic() + LONGEST_S
     while (closing.is_alive() or backend.abandoned) and time.monotonic() < ends_at:
         time.sleep(_LOOK_AGAIN_S)
-
-
-def _close(name: str, close: Callable[[], None]) -> None:
-    """What a package's provider raises here must not hide why the stage was stopped."""
-    _, error = caught(close)
-    if error is not None:
-        _log.warning("%s: closing what was open raised %s: %s", name, type(error).__name__, error)
 
 
 # What far workers say, brought into the log of the step they work for.
@@ -140,14 +141,15 @@ class StageRun:
     def stage_rows(self, read: Sequence[Table]) -> Staged:
         """Plan, run and stage. What failed is data; a cancelled stage raises `StageStopped`."""
         home, stage, batch = self.home, self.stage, self.batch
-        if GRAPH[stage].has_sets:
+        has_sets = GRAPH[stage].has_sets
+        if has_sets:
             take_empty_place(home, stage, self.log)
         locks = held_locks(
             home, stage, batch, lambda path: self.log(f"{stage}: waiting for another run that holds {path}.")
         )
         try:
-            if GRAPH[stage].has_sets:
-                home.family(stage).claim(home.set_mark(stage))
+            if has_sets:
+                home.family(stage).claim(home.set_marks[stage])
             items = self._plan(read)
             execution = execution_of(home, stage, self.options)
             outcome = self._run_items(items, execution)
@@ -185,7 +187,10 @@ class StageRun:
         self.log(f"{stage}: {execution.as_line()}, {len(items)} documents planned.")
         lines = WorkerLines(stage, self.log)
         backend = open_backend(options, execution.workers, recipe.preload, lines.say)
-        progress = self._show_progress(options)
+        progress: Progress = BarProgress()
+        if self.progress != "bar":
+            say = to_standard_error if self.progress == "lines" else self.log
+            progress = LogProgress(say, options.diagnostics_interval_s)
         try:
             if not options.dry_run:
                 recipe.before_batch(before_batch(items, options, backend, progress, self.log))
@@ -216,12 +221,6 @@ class StageRun:
         if outcome.cancelled_reason is not None:
             raise StageStopped(outcome)
         return outcome
-
-    def _show_progress(self, options: StageOptions) -> Progress:
-        if self.progress == "bar":
-            return BarProgress()
-        say = to_standard_error if self.progress == "lines" else self.log
-        return LogProgress(say, options.diagnostics_interval_s)
 
     def summary(self, staged: Staged) -> Mapping[str, Any]:
         """What the stage says of the batch's rows, staged or stored."""

@@ -5,16 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ingest_assets.app.home import Home
-from ingest_assets.app.model_switch import buildings, families
+from ingest_assets.app.model_switch import buildings, served
 from ingest_assets.app.models import engine_object
 from ingest_assets.app.plan import batch_states
 from ingest_assets.app.queue_run import queue_object
-from ingest_assets.app.report import (
-    corpus_numbers,
-    failures,
-    scan_object,
-)
-from ingest_assets.intake.folders.scan import ScanReport
+from ingest_assets.app.report import corpus_numbers, failures, scan_object
 from ingest_assets.intake.ledger import Document
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import read_manifest
@@ -30,6 +25,9 @@ def status_object(home: Home) -> dict[str, Any]:
     known = home.ledger.documents()
     living = Counter(document.batch for document in known if not document.is_deleted())
     found = home.preview_scan(_LOOK_SECONDS)
+    # As the last scan left them, and what this look met itself.
+    problems = {(source, path): reason for source, path, reason in home.ledger.problems()}
+    problems |= {(source, problem.path): problem.reason for source, problem in found.problems}
     return {
         "home": str(home.layout.home),
         "sources": [{"name": source.name, "path": str(source.path)} for source in home.sources()],
@@ -39,23 +37,16 @@ def status_object(home: Home) -> dict[str, Any]:
         "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
         "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
         **corpus_numbers(home),
-        "serving": serving(home),
+        "serving": {
+            stage: {"name": mark.name_beside(home.set_marks[stage]), "model": mark.model, "set": mark.set}
+            for stage, mark in served(home).items()
+        },
         "sets": [each.as_object() for each in buildings(home)],
         "pdf_engine": engine_object(home.settings_found.parsing),
         "rejections": dict(Verdicts.in_table(home.tables("admission")).reasons.most_common()),
         "failures": failures(home),
-        "problems": _problems(home, found),
+        "problems": [{"source": s, "path": p, "reason": why} for (s, p), why in sorted(problems.items())],
         **({"queue": queue_object(home)} if home.queue.find(Filter(), limit=1) else {}),
-    }
-
-
-def serving(home: Home) -> dict[str, dict[str, str]]:
-    """Of each family that has rows, which model and which set made those that readers see."""
-    found = {stage: home.family(stage).served() for stage in families(home)}
-    return {
-        stage: {"name": mark.name_beside(home.set_mark(stage)), "model": mark.model, "set": mark.set}
-        for stage, mark in found.items()
-        if mark is not None
     }
 
 
@@ -72,20 +63,13 @@ def _still_in_tables(home: Home, known: Sequence[Document]) -> int:
     for document in known:
         if document.is_deleted():
             deleted.setdefault(document.batch, set()).add(document.doc_id)
-    return sum(len(ids & _held(home, batch)) for batch, ids in deleted.items())
-
-
-def _held(home: Home, batch: str) -> set[str]:
     places = {place for stage in home.graph for place in (home.asset(stage), home.serving(stage))}
-    footers = (read_footer(home.layout.table(place, batch)) for place in places)
-    return {doc for footer in footers if footer is not None for doc in (*footer.items, *footer.failures)}
-
-
-def _problems(home: Home, found: ScanReport) -> list[dict[str, Any]]:
-    """As the last scan left them, and what this look met itself."""
-    reasons = {(source, path): reason for source, path, reason in home.ledger.problems()}
-    reasons |= {(source, problem.path): problem.reason for source, problem in found.problems}
-    return [{"source": s, "path": p, "reason": reason} for (s, p), reason in sorted(reasons.items())]
+    count = 0
+    for batch, ids in deleted.items():
+        footers = [read_footer(home.layout.table(place, batch)) for place in places]
+        held = {doc for footer in footers if footer for doc in (*footer.items, *footer.failures)}
+        count += len(ids & held)
+    return count
 
 
 def checkpoints(home: Home) -> list[dict[str, Any]]:
@@ -94,21 +78,24 @@ def checkpoints(home: Home) -> list[dict[str, Any]]:
     tables = {stage: home.tables(stage, in_the_making=True) for stage in home.graph}
     done = {stage: table.records for stage, table in tables.items()}
     failed = {stage: table.failures for stage, table in tables.items()}
-    return [_checkpoint(d, attempts, done, failed) for d in home.ledger.documents() if not d.is_deleted()]
-
-
-def _checkpoint(document: Document, attempts: Any, done: Any, failed: Any) -> dict[str, Any]:
-    reached = [stage for stage in done if document.doc_id in done[stage]]
-    errors = [failed[stage][document.doc_id].error for stage in failed if document.doc_id in failed[stage]]
-    stages = {stage: attempts.get((stage, document.doc_id), {}) for stage in done}
-    return {
-        "doc_id": document.doc_id,
-        "batch": document.batch,
-        "stage": reached[-1] if reached else None,
-        "finished": {stage: seen["finished_at"] for stage, seen in stages.items() if seen.get("finished_at")},
-        "attempts": {stage: seen["attempts"] for stage, seen in stages.items() if seen},
-        "error": f"{errors[-1].code}: {errors[-1].message}" if errors else None,
-    }
+    found = []
+    for document in home.ledger.documents():
+        if document.is_deleted():
+            continue
+        doc_id = document.doc_id
+        reached = [stage for stage in done if doc_id in done[stage]]
+        errors = [failed[stage][doc_id].error for stage in failed if doc_id in failed[stage]]
+        stages = {stage: seen for stage in done if (seen := attempts.get((stage, doc_id)))}
+        checkpoint = {
+            "doc_id": doc_id,
+            "batch": document.batch,
+            "stage": reached[-1] if reached else None,
+            "finished": {s: seen["finished_at"] for s, seen in stages.items() if seen.get("finished_at")},
+            "attempts": {stage: seen["attempts"] for stage, seen in stages.items()},
+            "error": f"{errors[-1].code}: {errors[-1].message}" if errors else None,
+        }
+        found.append(checkpoint)
+    return found
 
 
 def _attempts(home: Home) -> dict[tuple[str, str], dict[str, Any]]:

@@ -5,7 +5,13 @@ from typing import Any
 
 import dagster as dg
 
-from ingest_assets.app.driver import STATISTICS, statistics_are_due, statistics_numbers
+from ingest_assets.app.driver import (
+    COUNTED,
+    STATISTICS,
+    make_statistics,
+    statistics_are_due,
+    statistics_numbers,
+)
 from ingest_assets.app.graph import Node
 from ingest_assets.app.stage_run import Staged
 from ingest_assets.core.schemas import LEXICAL_STATS, TableSpec
@@ -32,9 +38,13 @@ def stage_asset(stage: str, node: Node) -> dg.AssetsDefinition:
         **_declared(node.table),
     )
     def run(
-        context: dg.AssetExecutionContext, config: StageRunConfig, runner: StageRunner, **tables: Any
+        context: dg.AssetExecutionContext,
+        config: StageRunConfig,
+        home: HomeResource,
+        runner: StageRunner,
+        **tables: Any,
     ) -> dg.Output[Staged]:
-        staged, extra = runner.run(stage, [tables[name] for name in reads], config, context)
+        staged, extra = runner.run(home.open(), stage, [tables[name] for name in reads], config, context)
         metadata = staged_metadata(staged) | {name: _shown(name, value) for name, value in extra.items()}
         return dg.Output(staged, metadata=metadata)
 
@@ -63,14 +73,14 @@ def _shown(name: str, value: Any) -> Any:
 
 @dg.asset(
     key=STATISTICS,
-    deps=[asset_key("lexical")],
+    deps=[asset_key(COUNTED)],
     kinds={"polars", "parquet"},
     code_version="1",
     **_declared(LEXICAL_STATS),
 )
 def lexical_stats(home: HomeResource) -> dg.MaterializeResult:
     """One row per term of the corpus: in how many chunks it is. The footer has N and the average length."""
-    return dg.MaterializeResult(metadata=statistics_metadata(home.open()))
+    return dg.MaterializeResult(metadata=statistics_metadata(make_statistics(home.open())))
 
 
 @dg.asset_check(
@@ -80,7 +90,7 @@ def lexical_stats(home: HomeResource) -> dg.MaterializeResult:
 )
 def lexical_stats_cover_every_batch(home: HomeResource) -> dg.AssetCheckResult:
     here = home.open()
-    tables = here.tables("lexical")
+    tables = here.tables(COUNTED)
     chunks = sum(record.rows for record in tables.records.values())
     stored = {f"{name}_in_statistics": value for name, value in statistics_numbers(here).items()}
     return dg.AssetCheckResult(

@@ -22,12 +22,12 @@ from ingest_assets.app.driver import (
     statistics_are_due,
     statistics_mark,
 )
-from ingest_assets.app.graph import STEPS, Node, Step
+from ingest_assets.app.graph import STEPS, Node
 from ingest_assets.app.home import Home
 from ingest_assets.app.repair import tidy
 from ingest_assets.app.telemetry import export_once
 from ingest_assets.core.schemas import LEXICAL_STATS
-from ingest_assets.defs.keys import UNFINISHED, asset_key, batches
+from ingest_assets.defs.keys import UNFINISHED, asset_key, batches, unfinished_runs
 from ingest_assets.defs.orphans import settle_orphans
 from ingest_assets.defs.resources import HomeResource
 from ingest_assets.settings.tree import AutomationSettings, ExecutorSettings
@@ -42,26 +42,22 @@ _EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiproc
 
 def jobs(executors: ExecutorSettings, graph: Mapping[str, Node]) -> list[Any]:
     """All jobs, each run for one batch at a time."""
-    whole = dg.AssetSelection.groups("ingest")
-    everything = _job(INGEST_ALL, whole, executors.all, "Documents to embeddings")
-    steps = [
-        _job(f"{step}_only", _assets(step, graph), getattr(executors, step), f"Only {step}") for step in STEPS
-    ]
-    return [everything, *steps]
 
+    def job(name: str, selection: dg.AssetSelection, executor: str, what: str) -> Any:
+        return dg.define_asset_job(
+            name,
+            selection=selection,
+            partitions_def=batches,
+            executor_def=_EXECUTORS[executor],
+            description=f"{what}, for one batch.",
+        )
 
-def _assets(step: Step, graph: Mapping[str, Node]) -> dg.AssetSelection:
-    return dg.AssetSelection.assets(*(asset_key(stage) for stage, node in graph.items() if node.step == step))
-
-
-def _job(name: str, selection: dg.AssetSelection, executor: str, what: str) -> Any:
-    return dg.define_asset_job(
-        name,
-        selection=selection,
-        partitions_def=batches,
-        executor_def=_EXECUTORS[executor],
-        description=f"{what}, for one batch.",
-    )
+    found = [job(INGEST_ALL, dg.AssetSelection.groups("ingest"), executors.all, "Documents to embeddings")]
+    for step in STEPS:
+        stages = [asset_key(stage) for stage, node in graph.items() if node.step == step]
+        selection = dg.AssetSelection.assets(*stages)
+        found.append(job(f"{step}_only", selection, getattr(executors, step), f"Only {step}"))
+    return found
 
 
 def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
@@ -84,13 +80,15 @@ def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
         requests = [
             _request(here, due)
             for due in due_batches(here, now, seen=int(context.cursor or 0))
-            if due.reason == "changed" or not _is_running(context.instance, due.batch)
+            if due.reason == "changed" or not unfinished_runs(context.instance, due.batch)
         ]
+        known = set(context.instance.get_dynamic_partitions(batches.name or ""))
+        missing = [batch for batch in revisions if batch not in known]
         return dg.SensorResult(
             run_requests=requests or None,
             skip_reason=None if requests else _silence(here, report),
             cursor=str(max(revisions.values(), default=0)),
-            dynamic_partitions_requests=_missing_partitions(context.instance, list(revisions)),
+            dynamic_partitions_requests=[batches.build_add_request(missing)] if missing else None,
         )
 
     return watched_folders
@@ -113,7 +111,7 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
         here = home.open()
         settle_orphans(context.instance)
         context.log.info(tidy(here).as_line())
-        settle_sets(here, context.log.info)
+        settle_sets(here, say=context.log.info)
         now, tick = time.time(), context.scheduled_execution_time.isoformat()
         incomplete = due_batches(here, now, tick=tick)
         if not incomplete:
@@ -126,22 +124,9 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
     return finish_incomplete_batches
 
 
-def _is_running(instance: dg.DagsterInstance, batch: str) -> bool:
-    unfinished = dg.RunsFilter(tags={"ingest/batch": batch}, statuses=UNFINISHED)
-    return bool(instance.get_runs(filters=unfinished, limit=1))
-
-
 def _request(home: Home, due: Due) -> dg.RunRequest:
     tags = run_tags(home, due.batch, due.reason)
     return dg.RunRequest(run_key=due.key, job_name=INGEST_ALL, partition_key=due.batch, tags=tags)
-
-
-def _missing_partitions(
-    instance: dg.DagsterInstance, keys: list[str]
-) -> list[dg.AddDynamicPartitionsRequest] | None:
-    known = set(instance.get_dynamic_partitions(batches.name or ""))
-    missing = [key for key in keys if key not in known]
-    return [batches.build_add_request(missing)] if missing else None
 
 
 def _silence(home: Home, report: ScanReport) -> str:
@@ -214,9 +199,9 @@ def _waits_for(instance: dg.DagsterInstance, home: Home, now: float) -> str | No
     at_it = instance.get_runs(filters=dg.RunsFilter(job_name=LEXICAL_STATS_JOB, statuses=UNFINISHED), limit=1)
     if at_it:
         return f"run {at_it[0].run_id} is to make the statistics"
-    running = _batches_running(instance)
+    running = unfinished_runs(instance)
     if running and statistics_age_s(home, now) < _LONGEST_WAIT_S:
-        return f"waiting for {running} runs"
+        return f"waiting for {len(running)} runs"
     failed, again_at = failed_runs(instance)
     if now < again_at:
         clock = datetime.fromtimestamp(again_at, UTC).strftime("%H:%M:%S UTC")
@@ -233,8 +218,3 @@ def failed_runs(instance: dg.DagsterInstance) -> tuple[list[str], float]:
         return [], 0.0
     ended_at = failed[0].end_time or failed[0].update_timestamp.timestamp()  # cancelled before it began
     return [record.dagster_run.run_id for record in failed], ended_at + _PAUSES_S[len(failed) - 1]
-
-
-def _batches_running(instance: dg.DagsterInstance) -> int:
-    unfinished = instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED), limit=1000)
-    return sum("dagster/partition" in run.tags for run in unfinished)

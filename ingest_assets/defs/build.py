@@ -11,7 +11,7 @@ from ingest_assets.defs.automation import (
     reconcile_schedule,
 )
 from ingest_assets.defs.checks import table_checks
-from ingest_assets.defs.io_manager import ParquetTables
+from ingest_assets.defs.io_manager import parquet_tables
 from ingest_assets.defs.resources import HomeResource, StageRunner
 
 
@@ -34,7 +34,7 @@ def build_definitions(
         executor=dg.in_process_executor,
         resources={
             "home": home,
-            "io_manager": ParquetTables(home=home, finishes=finishes),
-            "runner": StageRunner(home=home, progress=progress),
+            "io_manager": parquet_tables(finishes=finishes),
+            "runner": StageRunner(progress=progress),
         },
     )

@@ -14,7 +14,7 @@ from ingest_assets.core.errors import StageError
 from ingest_assets.defs.automation import INGEST_ALL, LEXICAL_STATS_JOB
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.instance import apply_pools, environment, open_instance
-from ingest_assets.defs.keys import asset_key, batches
+from ingest_assets.defs.keys import PARTITION, asset_key, batches
 from ingest_assets.defs.orphans import settle_orphans
 from ingest_assets.defs.resources import HomeResource
 from ingest_assets.settings.read import settings_to_json
@@ -125,7 +125,7 @@ def _environment_as_before(home: Home) -> Iterator[None]:
 
 def _had_company(instance: dg.DagsterInstance, batch: str, run_id: str) -> bool:
     """True when another run was at the batch at the same time."""
-    of_batch = dg.RunsFilter(tags={"dagster/partition": batch})
+    of_batch = dg.RunsFilter(tags={PARTITION: batch})
     records = {record.dagster_run.run_id: record for record in instance.get_run_records(of_batch)}
     began_at = records.pop(run_id).start_time or 0.0
     others = [record for record in records.values() if record.start_time is not None]

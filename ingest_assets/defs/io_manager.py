@@ -1,6 +1,7 @@
 """The IO manager: commits staged parts into one Parquet file per asset and batch, and loads lazy scans."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,67 +9,74 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from ingest_assets.app.driver import (
-    STATISTICS,
-    commit_staged,
-    counts_for_statistics,
-    make_statistics,
-    statistics_are_due,
-)
+from ingest_assets.app.driver import STATISTICS, Statistics, commit_staged, finish_alone
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
 from ingest_assets.app.model_switch import Building
 from ingest_assets.app.stage_run import Staged
 from ingest_assets.core.schemas import LEXICAL_STATS, TableSpec
-from ingest_assets.defs.keys import UNFINISHED
-from ingest_assets.defs.resources import HomeResource
+from ingest_assets.defs.keys import unfinished_runs
 from ingest_assets.storage.table import Committed, Table, existing_table
 
 ALLOW_MISSING = "allow_missing_partitions"
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARS = 60
+# Hashes and whole documents tell nothing in a cell.
 _NOT_PREVIEWED = {"content_hash", "fingerprint", "document"}
 
 
-class ParquetTables(dg.ConfigurableIOManager):
-    """Atomic Parquet below `<home>/data/<asset>/<batch>.parquet`."""
+def parquet_tables(*, finishes: bool = True) -> dg.IOManagerDefinition:
+    """The IO manager of the run's own home: steps and IO share the one that is opened."""
 
-    home: HomeResource
-    # After the last batch of runs that nobody else finishes, what is of the whole corpus is made here.
-    finishes: bool = True
+    @dg.io_manager(required_resource_keys={"home"})
+    def open_tables(context: dg.InitResourceContext) -> ParquetTables:
+        return ParquetTables(context.resources.home.open(), finishes)
+
+    return open_tables
+
+
+@dataclass(frozen=True)
+class ParquetTables(dg.IOManager):
+    """Atomic Parquet below `<home>/data/<asset>/<batch>.parquet`.
+
+    With `finishes`, for runs that no command finishes, the last one makes what is of the whole corpus.
+    """
+
+    home: Home
+    finishes: bool
 
     def handle_output(self, context: dg.OutputContext, obj: Staged) -> None:
         """Commit the parts; the table is there whole, or as it was. A set that is whole by that serves."""
-        home, stage, batch = self.home.open(), obj.outcome.stage, obj.commit.batch
+        home, stage, batch = self.home, obj.outcome.stage, obj.commit.batch
         committed, building = commit_staged(home, obj, context.log.info)
         metadata = table_metadata(committed, obj.commit.spec)
-        if stage in GRAPH and GRAPH[stage].has_sets:
+        if GRAPH[stage].has_sets:
             metadata |= set_metadata(home, stage, batch, building)
         context.add_output_metadata(metadata)
-        if self.finishes and counts_for_statistics(stage) and statistics_are_due(home) and _is_alone(context):
-            context.log_event(dg.AssetMaterialization(STATISTICS, metadata=dict(statistics_metadata(home))))
+        made = finish_alone(home, stage, partial(_is_alone, context)) if self.finishes else None
+        if made is not None:
+            context.log_event(dg.AssetMaterialization(STATISTICS, metadata=statistics_metadata(made)))
 
     def load_input(self, context: dg.InputContext) -> Any:
         """A `Table`, or a lazy frame where the input is annotated as one."""
         asset = "/".join(context.asset_key.path)
         allowed = bool((context.definition_metadata or {}).get(ALLOW_MISSING))
-        layout = self.home.open().layout
-        table = existing_table(layout, asset, list(context.asset_partition_keys), allow_missing=allowed)
+        table = existing_table(
+            self.home.layout, asset, list(context.asset_partition_keys), allow_missing=allowed
+        )
         return table.scan() if context.dagster_type.typing_type is pl.LazyFrame else table
 
 
 def _is_alone(context: dg.OutputContext) -> bool:
     """True when no other run of a batch is queued or running: the last one finishes for all."""
-    unfinished = context.step_context.instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1000)
-    return all(run.run_id == context.run_id for run in unfinished if "dagster/partition" in run.tags)
+    return all(run.run_id == context.run_id for run in unfinished_runs(context.step_context.instance))
 
 
-def statistics_metadata(home: Home) -> Mapping[str, Any]:
-    """Make the statistics of the whole corpus; gives what the web UI shows of them."""
-    committed, numbers = make_statistics(home)
-    metadata = table_metadata(committed, LEXICAL_STATS)
+def statistics_metadata(made: Statistics) -> dict[str, Any]:
+    """What the web UI shows of the statistics of the whole corpus."""
+    metadata = table_metadata(made.committed, LEXICAL_STATS)
     rows = {"dagster/row_count": metadata.pop("dagster/partition_row_count")}
-    return metadata | rows | numbers
+    return {**metadata, **rows, **made.numbers}
 
 
 def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:
@@ -88,7 +96,7 @@ def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:
 def set_metadata(home: Home, stage: str, batch: str, found: Building | None) -> dict[str, Any]:
     """Which set a family's table is of, where it is by now, and whether readers see it already."""
     return {
-        "set": home.set_mark(stage).set,
+        "set": home.set_marks[stage].set,
         "set_is_current": found is None,
         "batches_missing": 0 if found is None else len(found.missing),
         "dagster/uri": home.layout.table(home.asset(stage), batch).as_uri(),

@@ -1,4 +1,4 @@
-"""Batches and tables as Dagster names them."""
+"""Batches, their runs and their tables as Dagster names them."""
 
 import dagster as dg
 
@@ -12,6 +12,8 @@ def asset_key(stage: str) -> dg.AssetKey:
     return dg.AssetKey(GRAPH[stage].table.asset.split("/"))
 
 
+# The tag by which Dagster tells the partition of a run, whoever started it.
+PARTITION = "dagster/partition"
 # Runs that are queued or running.
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
@@ -20,3 +22,10 @@ UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+
+
+def unfinished_runs(instance: dg.DagsterInstance, batch: str | None = None) -> list[dg.DagsterRun]:
+    """Runs of a batch, or of any, that are queued or running; a thousand at most."""
+    tags = {} if batch is None else {PARTITION: batch}
+    runs = instance.get_runs(filters=dg.RunsFilter(tags=tags, statuses=UNFINISHED), limit=1000)
+    return [run for run in runs if PARTITION in run.tags]

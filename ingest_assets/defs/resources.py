@@ -7,8 +7,7 @@ from typing import Any
 import dagster as dg
 from pydantic import PrivateAttr
 
-from ingest_assets.app.acquire import acquire_batch
-from ingest_assets.app.driver import COUNTS, REASON, refresh
+from ingest_assets.app.driver import COUNTS, REASON, start_batch
 from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home, open_home
@@ -18,6 +17,7 @@ from ingest_assets.core.items import StageOutcome
 from ingest_assets.settings.read import settings_from_json
 from ingest_assets.storage.table import Table
 
+# Metadata are stored with each event of each run, and a batch may have thousands of failures.
 _ERRORS_SHOWN = 20
 _ERRORS_KEPT = 200
 
@@ -51,22 +51,24 @@ class HomeResource(dg.ConfigurableResource):
 class StageRunner(dg.ConfigurableResource):
     """Runs one stage for one batch. Progress goes to Dagster's log, to a live bar or to standard error."""
 
-    home: HomeResource
     progress: str = "log"
 
     def run(
-        self, stage: str, read: Sequence[Table], config: StageRunConfig, context: dg.AssetExecutionContext
+        self,
+        home: Home,
+        stage: str,
+        read: Sequence[Table],
+        config: StageRunConfig,
+        context: dg.AssetExecutionContext,
     ) -> tuple[Staged, Mapping[str, Any]]:
         """The staged rows, and what the web UI shows beyond their numbers; a cancelled stage is a failed step
         with the same numbers as a finished one."""
-        home, batch = self.home.open(), context.partition_key
+        batch = context.partition_key
         say = context.log.info if self.progress == "log" else to_standard_error
         run = StageRun(home, stage, batch, context.run.run_id, context.log.info, config, self.progress)
         extra: dict[str, Any] = {}
         if not GRAPH[stage].reads:
-            if REASON not in context.run.tags:  # started by hand: nobody has looked at the folders for it
-                refresh(home, home.settings.automation.scan_budget_seconds)
-            extra |= acquire_batch(home, batch, context.log.info, say)
+            extra |= start_batch(home, batch, context.run.tags.get(REASON), context.log.info, say)
         try:
             staged = run.stage_rows(read)
         except StageStopped as stopped:

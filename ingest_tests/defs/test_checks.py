@@ -20,7 +20,7 @@ from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.keys import batches
 from ingest_assets.stages.dense import faulty_vectors
 from ingest_assets.storage.table import Table
-from ingest_tests.defs.conftest import BATCHES, chunk_rows, put, vector_rows
+from ingest_tests.app.tables import BATCHES, chunk_rows, put, vector_rows
 from ingest_tests.rows import blank_rows, zero_the_rows
 
 BATCH = BATCHES[0]

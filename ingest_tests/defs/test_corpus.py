@@ -21,7 +21,7 @@ from ingest_assets.search.bm25 import read_stats
 from ingest_assets.settings.embeddings import LexicalOptions
 from ingest_assets.stages.lexical_stats import are_current, refresh_stats, stats_of, stats_path
 from ingest_assets.storage.table import Table
-from ingest_tests.defs.conftest import BATCHES, put
+from ingest_tests.app.tables import BATCHES, put
 from ingest_tests.embedders.texts import lexical_rows, stats_by_hand
 
 FIRST = {"a": "bees swarm in spring", "b": "bees rest, bees winter"}

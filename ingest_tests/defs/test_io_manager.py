@@ -9,11 +9,11 @@ from ingest_assets.app.stage_run import Staged
 from ingest_assets.core.errors import TableMissing
 from ingest_assets.core.items import StageOutcome
 from ingest_assets.core.schemas import CHUNKS
-from ingest_assets.defs.io_manager import ALLOW_MISSING, ParquetTables
+from ingest_assets.defs.io_manager import ALLOW_MISSING, parquet_tables
 from ingest_assets.defs.keys import batches
 from ingest_assets.defs.resources import HomeResource
 from ingest_assets.storage.table import Commit, Parts, Table
-from ingest_tests.defs.conftest import BATCHES, chunk_rows, put
+from ingest_tests.app.tables import BATCHES, chunk_rows, put
 
 
 def _load(home: Home, instance: dg.DagsterInstance, keys: list[str], kind: type, **metadata: object):
@@ -39,7 +39,7 @@ def _load(home: Home, instance: dg.DagsterInstance, keys: list[str], kind: type,
         selection=[below],
         instance=instance,
         partition_key=None if len(keys) > 1 else keys[0],
-        resources={"io_manager": ParquetTables(home=HomeResource()), "mem": dg.mem_io_manager},
+        resources={"home": HomeResource(), "io_manager": parquet_tables(), "mem": dg.mem_io_manager},
         raise_on_error=True,
     )
     assert result.success
@@ -104,7 +104,7 @@ def test_output_is_committed_released_and_described(home: Home, instance: dg.Dag
         [chunks],
         instance=instance,
         partition_key=BATCHES[0],
-        resources={"io_manager": ParquetTables(home=HomeResource())},
+        resources={"home": HomeResource(), "io_manager": parquet_tables()},
     )
 
     (event,) = result.get_asset_materialization_events()

@@ -16,8 +16,8 @@ from ingest_assets.settings.embeddings import EmbeddingOptions, SparseOptions
 from ingest_assets.settings.tree import Settings
 from ingest_assets.stages.sparse import faulty_weights
 from ingest_assets.storage.table import Table, existing_table
+from ingest_tests.app.tables import put
 from ingest_tests.conftest import Command, write_notes
-from ingest_tests.defs.conftest import put
 from ingest_tests.embedders.tiny_splade import write_model
 from ingest_tests.rows import blank_rows
 from ingest_tests.runs import run_batches

@@ -1,13 +1,16 @@
 """A run that a person starts in the web UI does what a run of `ingest all` does."""
 
+import time
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
-from ingest_assets.app.driver import statistics_are_due
+from ingest_assets.app.driver import due_batches, statistics_are_due
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.core.schemas import LEXICAL_STATS
+from ingest_assets.defs import resources
 from ingest_assets.defs.automation import INGEST_ALL
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.instance import open_instance
@@ -71,3 +74,33 @@ def test_a_document_that_repeats_another_is_settled_by_it(ingested: Home, tmp_pa
     home = open_home(ingested.layout.home)
     rows = home.tables("admission").read(lambda rows: rows.select("doc_id", "duplicate_of"))
     assert dict(rows.iter_rows())["notes:twin.md"] == "notes:feeding.md"
+
+
+def test_a_batch_that_it_changes_how_another_stands_for_is_due(ingested: Home, tmp_path: Path):
+    """A run has one batch; the sensor requests the others, as `ingest all` runs them."""
+    (tmp_path / "notes" / "twin.md").write_text(NOTES["feeding.md"])
+    ingested.scan()
+    run_batches(ingested, list(ingested.graph), {})
+    first, second = ingested.ledger.batches()
+    seen = max(ingested.ledger.batches().values())
+
+    (tmp_path / "notes" / "feeding.md").unlink()
+    _materialize(ingested, first, list(ingested.graph))
+
+    due = due_batches(open_home(ingested.layout.home), time.time(), seen=seen)
+    assert [(each.batch, each.reason) for each in due] == [(second, "changed")]
+
+
+def test_its_steps_share_one_home(ingested: Home, monkeypatch: pytest.MonkeyPatch):
+    """Settings are read and stages made once, whatever number of tables is made and checked."""
+    opened: list[Home] = []
+
+    def counted(*arguments: Any, **options: Any) -> Home:
+        opened.append(open_home(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(resources, "open_home", counted)
+    (batch,) = ingested.ledger.batches()
+    _materialize(ingested, batch, list(ingested.graph))
+
+    assert len(opened) == 2, "for the definitions, and for the run"

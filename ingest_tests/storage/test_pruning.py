@@ -9,7 +9,7 @@ from ingest_assets.core.schemas import CHUNKS, dense_spec
 from ingest_assets.storage.model_sets import prune
 from ingest_assets.storage.parquet import read_footer
 from ingest_assets.storage.table import Commit, Parts, Table, commit
-from ingest_tests.defs.conftest import chunk_rows, vector_rows
+from ingest_tests.app.tables import chunk_rows, vector_rows
 from ingest_tests.storage.rows import BATCH, failure
 
 OLD = replace(dense_spec(2), asset="embeddings/dense@old")

@@ -64,7 +64,7 @@ def test_a_home_that_is_open_follows_a_cut_over_by_another(world: World):
 
     world.run(4)
 
-    assert before == f"embeddings/lexical@{home.set_mark('lexical').set}"
+    assert before == f"embeddings/lexical@{home.set_marks['lexical'].set}"
     assert home.stages["lexical"].spec.asset == "embeddings/lexical"
 
 
@@ -134,7 +134,7 @@ def test_tables_from_before_there_were_sets_serve_until_a_whole_set_is_there(wor
     """Nobody has to do anything."""
     for path in _tables(world):
         _without_set(path)
-    world.home(1).layout.set_mark("embeddings/lexical").unlink()
+    world.home(1).layout.set_marks["embeddings/lexical"].unlink()
     old, (first, second) = world.served(), world.batches
     assert {set_of(path).set for path in _tables(world)} == {UNKNOWN}
 
@@ -156,7 +156,7 @@ def test_a_materialisation_says_which_set_it_is_of_and_whether_it_serves(world: 
     world.run(4, second)
     whole = _metadata(second)
 
-    assert half["set"] == whole["set"] == world.home(4).set_mark("lexical").set
+    assert half["set"] == whole["set"] == world.home(4).set_marks["lexical"].set
     assert (half["set_is_current"], half["batches_missing"]) == (False, 1)
     assert (whole["set_is_current"], whole["batches_missing"]) == (True, 0)
     assert half["dagster/table_name"] == "embeddings/lexical"

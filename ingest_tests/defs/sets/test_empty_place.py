@@ -90,7 +90,7 @@ def test_a_first_run_that_was_stopped_before_any_table_blocks_nobody(world: Worl
     """It has left its mark."""
     shutil.rmtree(world.root / "home" / "data" / "embeddings")
     home = world.home(1)
-    home.family("lexical").claim(home.set_mark("lexical"))
+    home.family("lexical").claim(home.set_marks["lexical"])
 
     world.run(4, world.batches[0])
 
@@ -132,8 +132,8 @@ def test_of_two_that_want_an_empty_place_the_second_leaves_it_to_the_one_that_wr
     assert "has no rows, so" in said[0]
     current = four.family("lexical").served()
     assert current is not None
-    assert current.set == four.set_mark("lexical").set
-    assert five.asset("lexical") == f"{FAMILY}@{five.set_mark('lexical').set}"
+    assert current.set == four.set_marks["lexical"].set
+    assert five.asset("lexical") == f"{FAMILY}@{five.set_marks['lexical'].set}"
     empty.run(5, empty.batches[0])
     assert four.family("lexical").served() == current
 

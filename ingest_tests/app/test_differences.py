@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest_assets.app.validate import Difference, first_difference, table_hashes
+from ingest_assets.app.differences import Difference, first_difference, table_hashes
 from ingest_assets.core.errors import ItemError, StageError
 from ingest_assets.core.items import Record
 from ingest_assets.core.layout import Layout

@@ -10,7 +10,7 @@ from ingest_assets.app.repair import mended
 from ingest_assets.core.errors import TableDamaged
 from ingest_assets.core.schemas import CHUNKS
 from ingest_assets.storage.parquet import require_whole
-from ingest_tests.defs.conftest import BATCHES, chunk_rows, put
+from ingest_tests.app.tables import BATCHES, chunk_rows, put
 
 BATCH = BATCHES[0]
 

@@ -1,0 +1,14 @@
+"""An empty home, with neither Dagster nor an environment."""
+
+from pathlib import Path
+
+import pytest
+
+from ingest_assets.app.home import Home, open_home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """An empty home."""
+    (tmp_path / "home").mkdir()
+    return open_home(tmp_path / "home")
