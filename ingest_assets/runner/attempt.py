@@ -1,7 +1,9 @@
 """One attempt at one item, made where the item runs; and the one place that catches whatever others raise."""
 
+import contextlib
 import functools
 import hashlib
+import itertools
 import json
 import pickle
 import re
@@ -22,7 +24,7 @@ from ingest_assets.runner.manifest import ManifestRow
 from ingest_assets.runner.schedule import Ticket
 
 T = TypeVar("T")
-MAX_MESSAGE_CHARS = 4000
+MAX_MESSAGE_CHARS = 4000  # some native libraries put whole stack traces into a message
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -51,17 +53,6 @@ class Attempt:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def attempt(worker: Worker, item: WorkItem, context: ItemContext, *, stage: str) -> Attempt:
-    """Run the worker once. Never raises for an `Exception` or a `sys.exit` of the worker."""
-    is_alone = threading.current_thread() is threading.main_thread()
-    cpu_clock = time.process_time if is_alone else time.thread_time
-    started, cpu = time.time(), cpu_clock()
-    result, error = caught(lambda: _checked(worker(item, context)), (Exception, SystemExit))
-    failure = None if error is None else described(error, stage=stage, item_id=item.item_id)
-    counts = dict(context.counts if result is None else result.counts)
-    return Attempt(result, failure, started, time.time(), cpu_clock() - cpu, counts)
-
-
 @dataclass(frozen=True)
 class Attempting:
     """The call a backend makes.
@@ -75,10 +66,20 @@ class Attempting:
     timeout_s: float = 0.0
 
     def __call__(self, item: WorkItem, context: ItemContext) -> Attempt:
-        """Make the attempt, with its deadline counted from now."""
+        """Run the worker once, with its deadline counted from now.
+
+        Never raises for an `Exception` or a `sys.exit` of the worker.
+        """
         if self.timeout_s > 0:
             context = replace(context, deadline_epoch_s=time.time() + self.timeout_s)
-        return attempt(self.worker, item, context, stage=self.stage)
+        # Alone in its process, an item also answers for the native threads it starts.
+        is_alone = threading.current_thread() is threading.main_thread()
+        cpu_clock = time.process_time if is_alone else time.thread_time
+        started, cpu = time.time(), cpu_clock()
+        result, error = caught(lambda: _checked(self.worker(item, context)), (Exception, SystemExit))
+        failure = None if error is None else described(error, stage=self.stage, item_id=item.item_id)
+        counts = dict(context.counts if result is None else result.counts)
+        return Attempt(result, failure, started, time.time(), cpu_clock() - cpu, counts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Attempting, (self.stage, self._frozen, self.timeout_s)
@@ -122,7 +123,7 @@ def _plain(error: BaseException, stage: str, item_id: str) -> StageError:
     """For messages and ids that are not Unicode text, such as undecodable file names."""
     return StageError(
         stage=stage,
-        item_id=_printable(item_id),
+        item_id=printable(item_id),
         category=getattr(error, "category", "unknown"),
         code=getattr(error, "code", "E_UNKNOWN"),
         message=_text(str(error)),
@@ -132,10 +133,11 @@ def _plain(error: BaseException, stage: str, item_id: str) -> StageError:
 
 def _text(message: str) -> str:
     """One line: so records are listed, and told apart."""
-    return _ADDRESS.sub("", " ".join(_printable(message).split()))[:MAX_MESSAGE_CHARS]
+    return _ADDRESS.sub("", " ".join(printable(message).split()))[:MAX_MESSAGE_CHARS]
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """As Unicode text, which an undecodable file name is not."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -163,25 +165,22 @@ class Quarantine:
         existing = [path for path in map(Path, item.output_paths) if path.exists()]
         if not existing:
             return
-        room = self._new_room(item.item_id)
+        item_hash = hashlib.sha256(item.item_id.encode("utf-8", "surrogatepass")).hexdigest()
+        room = _new_room(self._folder / item_hash[:16])
         origin = {"item_id": item.item_id, "outputs": [str(path) for path in existing]}
         (room / "origin.json").write_text(json.dumps(origin, indent=2), encoding="utf-8")
         for number, path in enumerate(existing):
             shutil.move(path, room / f"{number:02d}-{path.name}")
 
-    def _new_room(self, item_id: str) -> Path:
-        """`mkdir` is atomic, so two runs never share a room."""
-        home = self._folder / hashlib.sha256(item_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        home.mkdir(parents=True, exist_ok=True)
-        number = 1 + sum(1 for _ in home.iterdir())
-        while True:
-            room = home / f"{number:04d}"
-            try:
-                room.mkdir()
-            except FileExistsError:
-                number += 1
-            else:
-                return room
+
+def _new_room(folder: Path) -> Path:
+    """The next number that is free; `mkdir` is atomic, so two runs never share a room."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1 + len(list(folder.iterdir()))):
+        with contextlib.suppress(FileExistsError):
+            (folder / f"{number:04d}").mkdir()
+            break
+    return folder / f"{number:04d}"
 
 
 # From a backend's future to an attempt, and from an attempt to the manifest's row.

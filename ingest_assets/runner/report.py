@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ingest_assets.runner.run import RunSpec
 
 # The numbers of a running stage, in memory that does not grow with the plan.
-
-
 RESERVOIR_SIZE = 1024
 MAX_WARNINGS = 100
 
@@ -86,16 +84,14 @@ class Tally:
         else:
             self._more_warnings += 1
 
-    def outcome(
-        self, *, stage: str, policy: str, workers: int, workers_reason: str, wall_s: float
-    ) -> StageOutcome:
+    def outcome(self, spec: "RunSpec", wall_s: float) -> StageOutcome:
         """The numbers so far, frozen."""
         more = [f"and {self._more_warnings} more warnings"] if self._more_warnings else []
         return StageOutcome(
-            stage=stage,
-            policy=policy,
-            workers=workers,
-            workers_reason=workers_reason,
+            stage=spec.plan.stage,
+            policy=spec.options.policy,
+            workers=spec.backend.workers,
+            workers_reason=spec.workers_reason,
             scheduled=self.scheduled,
             skipped=self.skipped,
             known_failures=self.known_failures,
@@ -130,7 +126,6 @@ class Reporter:
         self._telemetry: StageTelemetry | None = None
         self.records_items = False
         self._started_s = self._told_at_s = spec.clock.monotonic_s()
-        self._ended_s: float | None = None
 
     def start(self) -> None:
         """Open telemetry, hooks and progress."""
@@ -191,21 +186,26 @@ class Reporter:
 
     def finish(self, unfinished: Sequence[Ticket]) -> StageOutcome:
         """Record what was cancelled, then close everything; called on every way out."""
-        self._ended_s = self._clock.monotonic_s()
+        wall_s = self._clock.monotonic_s() - self._started_s
+
+        def outcome() -> StageOutcome:
+            """Each listener hears of the warnings about those before it."""
+            return self._tally.outcome(self._spec, wall_s)
+
         for ticket in unfinished:
             self._record_cancelled(ticket)
         if self._manifest is not None:
             self._guard("the manifest", self._manifest.close)
         now_s = self._clock.epoch_s()
-        self._tell_telemetry(lambda telemetry: telemetry.finish(self._outcome(), now_s))
+        self._tell_telemetry(lambda telemetry: telemetry.finish(outcome(), now_s))
         try:
             self._tell_progress()
-            self._guard("the progress display", lambda: self._progress.finish(self._outcome()))
+            self._guard("the progress display", lambda: self._progress.finish(outcome()))
         finally:  # an interrupt in the display must not leave open what the hooks opened
-            self._guard("the after_stage hook", lambda: self._hooks.after_stage(self._outcome()))
+            self._guard("the after_stage hook", lambda: self._hooks.after_stage(outcome()))
         if (flush := self._spec.telemetry.flush) is not None:
             self._guard("the telemetry", flush)
-        return self._outcome()
+        return outcome()
 
     def _record_cancelled(self, ticket: Ticket) -> None:
         reason, now_s = self._tally.cancelled_reason or "cancelled", self._clock.epoch_s()
@@ -237,16 +237,6 @@ class Reporter:
     def _tell_telemetry(self, tell: Callable[[StageTelemetry], None]) -> None:
         if (telemetry := self._telemetry) is not None:
             self._guard("the telemetry", lambda: tell(telemetry))
-
-    def _outcome(self) -> StageOutcome:
-        now_s = self._clock.monotonic_s() if self._ended_s is None else self._ended_s
-        return self._tally.outcome(
-            stage=self._stage,
-            policy=self._spec.options.policy,
-            workers=self._spec.backend.workers,
-            workers_reason=self._spec.workers_reason,
-            wall_s=now_s - self._started_s,
-        )
 
     def _guard(self, who: str, call: Callable[[], None]) -> None:
         _, error = caught(call)

@@ -108,11 +108,16 @@ def test_a_failed_flush_is_told_to_the_next_writer_once(
         wait_until(lambda: tmp_path.name in flushed)
 
     with pytest.raises(OSError, match="Input/output error"):
-        for _ in range(100):  # the error is noted a moment after the flush
-            flush_soon(path)
-            time.sleep(0.01)
+        _keep_flushing(path)
 
     flush_soon(path)
+
+
+def _keep_flushing(path: Path) -> None:
+    """An error is noted a moment after the flush."""
+    for _ in range(100):
+        flush_soon(path)
+        time.sleep(0.01)
 
 
 def test_a_fork_flushes_for_itself(child: Child, tmp_path: Path):
