@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import hashlib
 import itertools
 import json
 import pickle
@@ -11,16 +10,14 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ingest_assets.core.errors import ContractBroken, ItemCancelled, StageError
+from ingest_assets.core.errors import ContractBroken, StageError
+from ingest_assets.core.identity import sha256_text
 from ingest_assets.core.items import ItemContext, Result, WorkItem
 from ingest_assets.core.ports import Worker
-from ingest_assets.runner.manifest import ManifestRow
 from ingest_assets.runner.schedule import Ticket
 
 T = TypeVar("T")
@@ -51,6 +48,16 @@ class Attempt:
     ended_epoch_s: float
     cpu_s: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def queue_s(ticket: Ticket, attempt: Attempt) -> float:
+    """From ready to started; two clocks may differ by a hair, so never negative."""
+    return max(0.0, attempt.started_epoch_s - ticket.waiting_since_epoch_s)
+
+
+def exec_s(attempt: Attempt) -> float:
+    """How long the attempt took where it ran."""
+    return max(0.0, attempt.ended_epoch_s - attempt.started_epoch_s)
 
 
 @dataclass(frozen=True)
@@ -165,8 +172,7 @@ class Quarantine:
         existing = [path for path in map(Path, item.output_paths) if path.exists()]
         if not existing:
             return
-        item_hash = hashlib.sha256(item.item_id.encode("utf-8", "surrogatepass")).hexdigest()
-        room = _new_room(self._folder / item_hash[:16])
+        room = _new_room(self._folder / sha256_text(item.item_id)[:16])
         origin = {"item_id": item.item_id, "outputs": [str(path) for path in existing]}
         (room / "origin.json").write_text(json.dumps(origin, indent=2), encoding="utf-8")
         for number, path in enumerate(existing):
@@ -181,66 +187,3 @@ def _new_room(folder: Path) -> Path:
             (folder / f"{number:04d}").mkdir()
             break
     return folder / f"{number:04d}"
-
-
-# From a backend's future to an attempt, and from an attempt to the manifest's row.
-
-
-def attempt_of(future: Future[Any], ticket: Ticket, *, stage: str, now_epoch_s: float) -> Attempt | None:
-    """What the backend's future says; nothing when the item was cancelled."""
-    if future.cancelled():
-        return None
-    error = future.exception()
-    if error is None:
-        attempt: Attempt = future.result()
-        return attempt
-    if isinstance(error, ItemCancelled):
-        return None
-    record = described(error, stage=stage, item_id=ticket.item.item_id)
-    return Attempt(None, record, ticket.submitted_epoch_s, now_epoch_s)
-
-
-def row_of(ticket: Ticket, attempt: Attempt, *, stage: str, run_id: str) -> ManifestRow:
-    """The manifest's row of a finished attempt."""
-    result = attempt.result
-    return ManifestRow(
-        **_common(ticket, stage, run_id, attempt.ended_epoch_s),
-        status="done" if attempt.error is None else "failed",
-        outputs=result.outputs if result else (),
-        counts={**({"rows": result.rows} if result else {}), **attempt.counts},
-        timings={
-            "queue_s": round(queue_s(ticket, attempt), 6),
-            "exec_s": round(exec_s(attempt), 6),
-            "cpu_s": round(attempt.cpu_s, 6),
-        },
-        error=attempt.error.model_dump() if attempt.error else None,
-    )
-
-
-def cancelled_row(ticket: Ticket, reason: str, *, stage: str, run_id: str, now_epoch_s: float) -> ManifestRow:
-    """The manifest's row of an item that was scheduled and will not be finished."""
-    error = described(ItemCancelled(reason), stage=stage, item_id=ticket.item.item_id)
-    common = _common(ticket, stage, run_id, now_epoch_s)
-    return ManifestRow(**common, status="cancelled", error=error.model_dump())
-
-
-def queue_s(ticket: Ticket, attempt: Attempt) -> float:
-    """From ready to started; two clocks may differ by a hair, so never negative."""
-    return max(0.0, attempt.started_epoch_s - ticket.waiting_since_epoch_s)
-
-
-def exec_s(attempt: Attempt) -> float:
-    """How long the attempt took where it ran."""
-    return max(0.0, attempt.ended_epoch_s - attempt.started_epoch_s)
-
-
-def _common(ticket: Ticket, stage: str, run_id: str, finished_epoch_s: float) -> dict[str, Any]:
-    return {
-        "stage": stage,
-        "item_id": ticket.item.item_id,
-        "attempt_no": ticket.attempt_no,
-        "run_id": run_id,
-        "fingerprint": ticket.item.fingerprint,
-        "cfg_hash": ticket.item.cfg_hash,
-        "finished_at": datetime.fromtimestamp(finished_epoch_s, UTC).isoformat(timespec="milliseconds"),
-    }

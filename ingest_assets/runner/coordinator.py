@@ -5,9 +5,9 @@ import queue
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from ingest_assets.core.errors import QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
+from ingest_assets.core.errors import ItemCancelled, QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
 from ingest_assets.core.items import ItemContext, StageOutcome
-from ingest_assets.runner.attempt import Attempt, Attempting, attempt_of, caught, described
+from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
 from ingest_assets.runner.report import Reporter, Tally
 from ingest_assets.runner.schedule import (
     ReadyQueue,
@@ -167,7 +167,7 @@ class Coordinator:
             future = self._clock.wait(self._arrivals, 0)
 
     def _settle_arrival(self, future: Future[Any], ticket: Ticket) -> None:
-        attempt = attempt_of(future, ticket, stage=self._call.stage, now_epoch_s=self._clock.epoch_s())
+        attempt = self._attempt_of(future, ticket)
         if attempt is None and self._tally.cancelled_reason is None:  # the backend did so unasked
             lost = WorkerLost("the backend gave the item up")
             attempt = self._failed_attempt(ticket, lost, ticket.submitted_epoch_s)
@@ -177,6 +177,16 @@ class Coordinator:
             del self._in_flight[future]  # stays open, and is cancelled at the end
         else:
             self._settle(ticket, attempt, future)
+
+    def _attempt_of(self, future: Future[Any], ticket: Ticket) -> Attempt | None:
+        """What the backend's future says; nothing when the item was cancelled."""
+        error = None if future.cancelled() else future.exception()
+        if future.cancelled() or isinstance(error, ItemCancelled):
+            return None
+        if error is not None:
+            return self._failed_attempt(ticket, error, ticket.submitted_epoch_s)
+        attempt: Attempt = future.result()
+        return attempt
 
     def _failed_attempt(self, ticket: Ticket, error: BaseException, started_epoch_s: float) -> Attempt:
         """One of which no worker has told."""

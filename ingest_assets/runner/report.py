@@ -1,13 +1,15 @@
-"""Counts, progress lines and hooks of one run."""
+"""What others hear of one run: its counts, the manifest's rows, progress lines and hooks."""
 
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from ingest_assets.core.errors import StageError
+from ingest_assets.core.errors import ItemCancelled, StageError
 from ingest_assets.core.items import Percentiles, Result, StageOutcome, Verdict, WorkItem
-from ingest_assets.runner.attempt import Attempt, cancelled_row, caught, exec_s, queue_s, row_of
+from ingest_assets.runner.attempt import Attempt, caught, described, exec_s, queue_s
+from ingest_assets.runner.manifest import ManifestRow
 from ingest_assets.runner.schedule import Ticket
 from ingest_assets.runner.telemetry import StageTelemetry
 
@@ -166,9 +168,20 @@ class Reporter:
         self._tally.queue_s.add(queue_s(ticket, attempt))
         self._tally.exec_s.add(exec_s(attempt))
         self._tally.cpu_s += attempt.cpu_s
-        if (manifest := self._manifest) is not None:
-            row = row_of(ticket, attempt, stage=self._stage, run_id=self._spec.run_id)
-            self._guard("the manifest", lambda: manifest.append(row))
+        result, error = attempt.result, attempt.error
+        self._append_row(
+            ticket,
+            attempt.ended_epoch_s,
+            status="done" if error is None else "failed",
+            outputs=result.outputs if result else (),
+            counts={**({"rows": result.rows} if result else {}), **attempt.counts},
+            timings={
+                "queue_s": round(queue_s(ticket, attempt), 6),
+                "exec_s": round(exec_s(attempt), 6),
+                "cpu_s": round(attempt.cpu_s, 6),
+            },
+            error=error.model_dump() if error else None,
+        )
         self._tell_telemetry(lambda telemetry: telemetry.attempt_ended(ticket, attempt))
 
     def report_progress(self) -> None:
@@ -209,12 +222,24 @@ class Reporter:
 
     def _record_cancelled(self, ticket: Ticket) -> None:
         reason, now_s = self._tally.cancelled_reason or "cancelled", self._clock.epoch_s()
-        if (manifest := self._manifest) is not None:
-            row = cancelled_row(
-                ticket, reason, stage=self._stage, run_id=self._spec.run_id, now_epoch_s=now_s
-            )
-            self._guard("the manifest", lambda: manifest.append(row))
+        error = described(ItemCancelled(reason), stage=self._stage, item_id=ticket.item.item_id)
+        self._append_row(ticket, now_s, status="cancelled", error=error.model_dump())
         self._tell_telemetry(lambda telemetry: telemetry.item_cancelled(ticket, reason, now_s))
+
+    def _append_row(self, ticket: Ticket, finished_epoch_s: float, **fields: Any) -> None:
+        if (manifest := self._manifest) is None:
+            return
+        row = ManifestRow(
+            stage=self._stage,
+            item_id=ticket.item.item_id,
+            attempt_no=ticket.attempt_no,
+            run_id=self._spec.run_id,
+            fingerprint=ticket.item.fingerprint,
+            cfg_hash=ticket.item.cfg_hash,
+            finished_at=datetime.fromtimestamp(finished_epoch_s, UTC).isoformat(timespec="milliseconds"),
+            **fields,
+        )
+        self._guard("the manifest", lambda: manifest.append(row))
 
     def _tell_progress(self) -> None:
         tally = self._tally
