@@ -34,10 +34,11 @@ class ThreadBackend:
     """`workers` daemon threads, started when work arrives, and one watcher when there are time limits."""
 
     is_inline = False
+    broken: str | None = None  # threads can always be started
 
     def __init__(self, workers: int) -> None:
-        self._workers = max(1, workers)
-        self._abandoned = 0
+        self.workers = max(1, workers)
+        self.abandoned = 0  # threads still stuck in an item that was given up
         self._idle = 0
         self._threads = 0
         self._closed = False
@@ -49,21 +50,6 @@ class ThreadBackend:
         self._has_work = threading.Condition(self._lock)
         self._changed = threading.Condition(self._lock)
         self._watch = threading.Condition(self._lock)
-
-    @property
-    def workers(self) -> int:
-        """How many items run at the same time."""
-        return self._workers
-
-    @property
-    def abandoned(self) -> int:
-        """Threads still stuck in an item that was given up."""
-        return self._abandoned
-
-    @property
-    def broken(self) -> str | None:
-        """Threads can always be started."""
-        return None
 
     def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
         """Start the call as soon as a thread is free."""
@@ -96,13 +82,10 @@ class ThreadBackend:
             for job in left:
                 job.future.set_exception(cancelled())
 
-    def _start_thread(self) -> None:
-        self._threads += 1
-        threading.Thread(target=self._work, name="ingest-item", daemon=True).start()
-
     def _ensure_thread(self) -> None:
-        if len(self._waiting) > self._idle and self._threads < self._workers:
-            self._start_thread()
+        if len(self._waiting) > self._idle and self._threads < self.workers:
+            self._threads += 1
+            threading.Thread(target=self._work, name="ingest-item", daemon=True).start()
 
     def _work(self) -> None:
         while (job := self._next_job()) is not None:
@@ -146,7 +129,7 @@ class ThreadBackend:
         """True when the answer is still wanted; a given-up job's thread has already been replaced."""
         with self._lock:
             if job.lost:
-                self._abandoned -= 1
+                self.abandoned -= 1
                 return False
             self._running.discard(job)
             if thread_ends:
@@ -157,7 +140,7 @@ class ThreadBackend:
 
     def _give_up(self, job: _Job) -> None:
         job.lost = True
-        self._abandoned += 1
+        self.abandoned += 1
         self._threads -= 1
 
     def _watch_deadlines(self) -> None:

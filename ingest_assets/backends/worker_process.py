@@ -38,7 +38,10 @@ def serve(
     gc.freeze()  # what came with the fork stays for good: looking through it again would only copy its pages
     gc.enable()
     _behave()
-    _adopt(environment)
+    # The coordinator's variables as they are now: the fork server may be older than their last change.
+    for name in set(os.environ) - set(environment):
+        del os.environ[name]
+    os.environ.update(environment)
     _end_with_coordinator(lifeline.fileno())
     for module in preload:
         with contextlib.suppress(ImportError, OSError):  # the item that needs it will say so itself
@@ -68,13 +71,6 @@ def _behave() -> None:
     sys.stdout = sys.stderr
 
 
-def _adopt(environment: Mapping[str, str]) -> None:
-    """The coordinator's variables as they are now: the fork server may be older than their last change."""
-    for name in set(os.environ) - set(environment):
-        del os.environ[name]
-    os.environ.update(environment)
-
-
 def _end_with_coordinator(lifeline: int) -> None:
     """Nobody writes into the lifeline; it hangs up when the coordinator ends, however that ends.
 
@@ -97,7 +93,7 @@ def _watch(lifeline: int) -> None:
     os._exit(1)
 
 
-START_LIMIT_S = 300.0
+START_LIMIT_S = 300.0  # what the preload imports, gigabytes with torch, may come from a slow disk
 KILL_LIMIT_S = 2.0
 
 
