@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any
 
 from ingest_assets.backends.worker_process import cancelled, timed_out
@@ -18,16 +19,17 @@ from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.ports import Call
 
 
+@dataclass(eq=False, slots=True)
 class _Job:
     """One submitted call. `lost` means that somebody else has answered for it."""
 
-    __slots__ = ("call", "context", "deadline", "future", "item", "lost", "timeout_s")
-
-    def __init__(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> None:
-        self.call, self.item, self.context, self.timeout_s = call, item, context, timeout_s
-        self.future: Future[Any] = Future()
-        self.deadline: float | None = None
-        self.lost = False
+    call: Call
+    item: WorkItem
+    context: ItemContext
+    timeout_s: float
+    future: Future[Any] = field(default_factory=Future)
+    deadline: float | None = None
+    lost: bool = False
 
 
 class ThreadBackend:
@@ -148,21 +150,17 @@ class ThreadBackend:
             with self._lock:
                 if self._closed and not self._running:
                     return
-                late = self._wait_for_late_jobs()
+                now = time.monotonic()
+                late = [job for job in self._running if job.deadline is not None and job.deadline <= now]
+                for job in late:
+                    self._running.discard(job)
+                    self._give_up(job)
+                    self._ensure_thread()
+                if late:
+                    self._changed.notify_all()
+                else:
+                    deadlines = [job.deadline for job in self._running if job.deadline is not None]
+                    self._watch_until = min(deadlines, default=math.inf)
+                    self._watch.wait(self._watch_until - now if deadlines else None)
             for job in late:
                 job.future.set_exception(timed_out(job.timeout_s))
-
-    def _wait_for_late_jobs(self) -> list[_Job]:
-        now = time.monotonic()
-        late = [job for job in self._running if job.deadline is not None and job.deadline <= now]
-        for job in late:
-            self._running.discard(job)
-            self._give_up(job)
-            self._ensure_thread()
-        if late:
-            self._changed.notify_all()
-            return late
-        deadlines = [job.deadline for job in self._running if job.deadline is not None]
-        self._watch_until = min(deadlines, default=math.inf)
-        self._watch.wait(self._watch_until - now if deadlines else None)
-        return []

@@ -238,21 +238,13 @@ def outgrew(limit_mebibytes: int) -> MemoryExceeded:
 def died(exit_code: int | None, *, while_starting: bool = False) -> WorkerDied:
     """The worker process ended; a negative exit code is a signal, as in `multiprocessing`."""
     when = " while starting" if while_starting else ""
-    message = f"the worker process died{when} ({_exit_words(exit_code)})"
-    return WorkerDied(message, detail={"exit_code": exit_code})
+    how = f"exit code {'unknown' if exit_code is None else exit_code}"
+    if exit_code is not None and exit_code < 0:
+        has_name = -exit_code in set(signal.Signals)
+        how = f"signal {signal.Signals(-exit_code).name if has_name else -exit_code}"
+    return WorkerDied(f"the worker process died{when} ({how})", detail={"exit_code": exit_code})
 
 
 def cancelled() -> ItemCancelled:
     """The backend closed first."""
     return ItemCancelled("the stage ended before the item could")
-
-
-def _exit_words(exit_code: int | None) -> str:
-    if exit_code is None:
-        return "exit code unknown"
-    if exit_code >= 0:
-        return f"exit code {exit_code}"
-    try:
-        return f"signal {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"signal {-exit_code}"

@@ -152,10 +152,6 @@ class StageOutcome(BaseModel):
     warnings: tuple[str, ...] = Field((), description="What hooks or workers complained about.")
     verdicts: dict[str, Verdict] = Field(default_factory=dict, description="Filled by a dry run.")
 
-    def adds_up(self) -> bool:
-        """The promise every caller relies on."""
-        return self.scheduled == self.succeeded + self.failed + self.cancelled
-
 
 # The steps that people run by name.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ingest_assets.core.errors import ItemCancelled, QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
 from ingest_assets.core.items import ItemContext, StageOutcome
 from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
-from ingest_assets.runner.report import Reporter, Tally
+from ingest_assets.runner.reporter import Reporter, Tally
 from ingest_assets.runner.schedule import (
     ReadyQueue,
     RetryQueue,
