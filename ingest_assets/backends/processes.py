@@ -266,7 +266,8 @@ class Pump:
             slot.hang_up()
         leave_by = time.monotonic() + LEAVE_LIMIT_S
         for slot in self._slots:
-            slot.leave(within_s=max(0.0, leave_by - time.monotonic()))
+            slot.has_exited(within_s=max(0.0, leave_by - time.monotonic()))
+            slot.kill()
             if slot.job is not None:
                 slot.job.end(error=cancelled())
         self.cancel_waiting()
@@ -286,6 +287,7 @@ StartMethod = Literal["forkserver", "spawn"]
 
 CLOSE_LIMIT_S = 10.0
 _LOOK_AGAIN_S = 0.05
+# Imported by the fork server itself, so that a worker is ready some milliseconds after its fork.
 _OWN_MODULES = (
     "ingest_assets.backends.fork_server",
     "ingest_assets.backends.worker_process",

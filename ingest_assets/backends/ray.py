@@ -240,6 +240,7 @@ PROBE_INTERVAL_S = 5.0
 GONE_AFTER_S = 25.0  # below the minute after which Ray ends this whole process
 # What an actor may need beyond an item's own limit before it is taken for lost: its worker may be starting.
 ANSWER_MARGIN_S = START_LIMIT_S + 30.0
+# Variables that change what an item gives, or where telemetry goes; others are the node's own business.
 _ENVIRONMENT = ("INGEST_", "HF_", "TRANSFORMERS_", "TOKENIZERS_", "DOCLING_", "OMP_", "OTEL_")
 
 

@@ -26,7 +26,6 @@ from ingest_assets.core.errors import ItemCancelled, ItemTimeout, MemoryExceeded
 #
 # It runs in the worker and is light on purpose: what an item needs is imported by the item or by `preload`.
 
-
 READY = b"ready"
 STARTED = b"started"
 
@@ -187,12 +186,6 @@ class Slot:
             return int(self._usage.memory_info().rss)
         except (psutil.Error, OSError):
             return 0
-
-    def leave(self, within_s: float) -> None:
-        """Ask an idle process to end, and do not take no for an answer."""
-        self.hang_up()
-        self.has_exited(within_s)
-        self.kill()
 
     def signal_kill(self) -> None:
         """SIGKILL for the process and for everything it started."""

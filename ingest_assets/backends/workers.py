@@ -7,8 +7,10 @@ from pathlib import Path
 from ingest_assets.settings.execution import StageOptions
 
 MIB = 1024 * 1024
+# Items that wait for a network or a disk leave the cores to others; more of them would only hold memory.
 MAX_IO_WORKERS = 32
 IO_WORKERS_PER_CORE = 4
+# Documents that fill a model's batches together: one model, so more do not make it faster.
 MAX_IN_FLIGHT = 16
 IN_FLIGHT_PER_CORE = 4
 

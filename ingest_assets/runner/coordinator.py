@@ -135,18 +135,15 @@ class Coordinator:
         self._reporter.before_attempt(ticket)
         # An interrupt between the two steps of a hand-over would leave an item running that nobody waits for.
         with _NOTHING_HELD if self._backend.is_inline else self._interrupts.held():
-            return self._hand_over(ticket, context)
-
-    def _hand_over(self, ticket: Ticket, context: ItemContext) -> BaseException | None:
-        timeout_s = self._options.per_item_timeout_s
-        future, error = caught(lambda: self._backend.submit(self._call, ticket.item, context, timeout_s))
-        if isinstance(error, SubmitFailed):
-            return error
-        if future is None:
-            return SubmitFailed(f"the item was not taken: {type(error).__name__}: {error}")
-        self._tally.retries += ticket.attempt_no > 1
-        self._in_flight[future] = ticket
-        future.add_done_callback(self._arrivals.put)
+            timeout_s = self._options.per_item_timeout_s
+            future, error = caught(lambda: self._backend.submit(self._call, ticket.item, context, timeout_s))
+            if isinstance(error, SubmitFailed):
+                return error
+            if future is None:
+                return SubmitFailed(f"the item was not taken: {type(error).__name__}: {error}")
+            self._tally.retries += ticket.attempt_no > 1
+            self._in_flight[future] = ticket
+            future.add_done_callback(self._arrivals.put)
         return None
 
     def _seconds_to_wait(self) -> float:

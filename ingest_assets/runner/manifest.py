@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 _log = logging.getLogger(__name__)
 
-_BLOCK_BYTES = 64 * 1024
+_BLOCK_BYTES = 64 * 1024  # some hundred rows at a time, from the end
 
 RowStatus = Literal["done", "failed", "cancelled"]
 
