@@ -16,10 +16,9 @@ from ingest_assets.app.model_switch import held_locks, take_empty_place
 from ingest_assets.app.repair import found_damaged
 from ingest_assets.app.telemetry import stage_telemetry
 from ingest_assets.backends import open_backend
-from ingest_assets.core.duplicates import Alike, Claim, Standing
 from ingest_assets.core.errors import IngestError, StageError, TableDamaged
 from ingest_assets.core.items import Plan, Result, StageOutcome, WorkItem, retrying
-from ingest_assets.core.ports import ExecutionBackend, Progress, Worker
+from ingest_assets.core.ports import Alike, Claim, ExecutionBackend, Progress, Standing, Worker
 from ingest_assets.intake.duplicates import Claims
 from ingest_assets.runner import (
     BarProgress,

@@ -4,7 +4,7 @@
 with `worker_process.py`, and `ray.py` are the backends. All give the same bytes.
 """
 
-from ingest_assets.backends.open import InlineBackend, Kind, kind_of, local_backend, open_backend, workers_for
+from ingest_assets.backends.open import InlineBackend, Kind, kind_of, open_backend, workers_for
 from ingest_assets.backends.processes import ProcessBackend
 from ingest_assets.backends.threads import ThreadBackend
 from ingest_assets.backends.workers import Machine, choose_workers, probe
@@ -17,7 +17,6 @@ __all__ = [
     "ThreadBackend",
     "choose_workers",
     "kind_of",
-    "local_backend",
     "open_backend",
     "probe",
     "workers_for",

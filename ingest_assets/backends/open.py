@@ -13,11 +13,9 @@ from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.ports import Call, ExecutionBackend
 from ingest_assets.settings.execution import StageOptions
 
-LocalKind = Literal["inline", "threads", "processes"]
 Kind = Literal["inline", "threads", "processes", "ray"]
 
-# What an item that mostly waits claims of a shared cluster.
-_IO_CPUS = 0.25
+_IO_CPUS = 0.25  # what an item that mostly waits claims of a shared cluster
 
 
 class InlineBackend:
@@ -47,19 +45,11 @@ class InlineBackend:
         self._closed = True
 
 
-def local_backend(
-    kind: LocalKind, workers: int, preload: Sequence[str] = (), max_mebibytes: int = 0
-) -> ExecutionBackend:
-    """Threads for waiting and for models; processes, which can be killed, for native code."""
-    if kind == "inline":
-        return InlineBackend()
-    if kind == "processes":
-        return ProcessBackend(workers, preload, max_mebibytes=max_mebibytes)
-    return ThreadBackend(workers)
-
-
 def kind_of(options: StageOptions) -> Kind:
-    """Where the items will run; refuses a combination that would hurt."""
+    """Where the items will run; refuses a combination that would hurt.
+
+    Threads are for waiting and for models; processes, which can be killed, for native code.
+    """
     execution = options.execution
     if execution.backend == "ray":
         return "ray"
@@ -89,17 +79,20 @@ def open_backend(
     options: StageOptions, workers: int, preload: Sequence[str], say: Callable[[str], None]
 ) -> ExecutionBackend:
     """The backend itself; `say` hears what far workers print."""
-    kind = kind_of(options)
-    if kind != "ray":
-        return local_backend(kind, workers, preload, options.execution.max_worker_mebibytes)
+    kind, max_mebibytes = kind_of(options), options.execution.max_worker_mebibytes
+    if kind == "inline":
+        return InlineBackend()
+    if kind == "threads":
+        return ThreadBackend(workers)
+    if kind == "processes":
+        return ProcessBackend(workers, preload, max_mebibytes=max_mebibytes)
     ray_cluster.connect(options.execution.address)
-    gpus = gpus_claimed(options, ray_cluster.cluster_machine())
     return ray_cluster.RayBackend(
         workers,
         preload,
         num_cpus=_cpus_claimed(options),
-        num_gpus=gpus,
-        max_mebibytes=options.execution.max_worker_mebibytes,
+        num_gpus=gpus_claimed(options, ray_cluster.cluster_machine()),
+        max_mebibytes=max_mebibytes,
         say=say,
     )
 

@@ -30,7 +30,7 @@ from ingest_assets.core.errors import ContractBroken, ItemError, SubmitFailed, W
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.ports import Call
 
-# The one thread that owns all worker processes of a backend.
+# The pump: the one thread that owns all worker processes of a backend.
 #
 # One pipe per process and no lock between processes, so a process that dies, however and whenever, costs the
 # item it held and nothing else. The pump hands out calls, reads answers, and kills at the time limit with
@@ -38,10 +38,9 @@ from ingest_assets.core.ports import Call
 # that calls `os._exit(0)` never ends there, a dead idle worker breaks the whole pool, and stuck items are
 # killed one after the other, 3 s late each.)
 
-
 LEAVE_LIMIT_S = 2.0
 MEBIBYTE = 1024 * 1024
-LOOK_AT_MEMORY_S = 0.1
+LOOK_AT_MEMORY_S = 0.1  # an item that allocates a gigabyte a second is stopped 100 MiB past its limit
 _UNREADABLE = (pickle.PickleError, ImportError, AttributeError, TypeError, ValueError, LookupError, EOFError)
 _log = logging.getLogger(__name__)
 
@@ -137,7 +136,10 @@ class Pump:
             self._start_slot()
 
     def _assign(self, slot: Slot) -> None:
-        while slot.job is None and (jobs := self._jobs_for(slot)):
+        while slot.job is None:
+            jobs = self._wanting_fresh if self._wanting_fresh and not slot.served else self._waiting
+            if not jobs:
+                return
             job = jobs.popleft()
             if not job.future.running() and not job.future.set_running_or_notify_cancel():
                 continue
@@ -145,9 +147,6 @@ class Pump:
                 jobs.appendleft(job)
                 self._drop(slot)
                 return
-
-    def _jobs_for(self, slot: Slot) -> deque[Job]:
-        return self._wanting_fresh if self._wanting_fresh and not slot.served else self._waiting
 
     def _put_back(self, job: Job) -> None:
         (self._wanting_fresh if job.wants_fresh else self._waiting).appendleft(job)
@@ -267,7 +266,8 @@ class Pump:
             slot.hang_up()
         leave_by = time.monotonic() + LEAVE_LIMIT_S
         for slot in self._slots:
-            slot.leave(within_s=max(0.0, leave_by - time.monotonic()))
+            slot.has_exited(within_s=max(0.0, leave_by - time.monotonic()))
+            slot.kill()
             if slot.job is not None:
                 slot.job.end(error=cancelled())
         self.cancel_waiting()
@@ -287,6 +287,7 @@ StartMethod = Literal["forkserver", "spawn"]
 
 CLOSE_LIMIT_S = 10.0
 _LOOK_AGAIN_S = 0.05
+# Imported by the fork server itself, so that a worker is ready some milliseconds after its fork.
 _OWN_MODULES = (
     "ingest_assets.backends.fork_server",
     "ingest_assets.backends.worker_process",
@@ -305,6 +306,7 @@ class ProcessBackend:
     """
 
     is_inline = False
+    abandoned = 0  # a process can always be killed
 
     def __init__(
         self,
@@ -313,23 +315,17 @@ class ProcessBackend:
         start_method: StartMethod = "forkserver",
         max_mebibytes: int = 0,
     ) -> None:
-        context = _context(start_method, preload)
-        self._workers = max(1, workers)
+        if start_method not in multiprocessing.get_all_start_methods():
+            start_method = "spawn"
+        context = multiprocessing.get_context(start_method)
+        if start_method == "forkserver":  # without effect when the server is already running
+            context.set_forkserver_preload([*_OWN_MODULES, *preload])
+        self.workers = max(1, workers)
         self._owner_pid = os.getpid()
-        self._new_pump = lambda: Pump(context, self._workers, tuple(preload), max_mebibytes)
+        self._new_pump = lambda: Pump(context, self.workers, tuple(preload), max_mebibytes)
         self._pump: Pump | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
-
-    @property
-    def workers(self) -> int:
-        """How many items run at the same time."""
-        return self._workers
-
-    @property
-    def abandoned(self) -> int:
-        """A process can always be killed."""
-        return 0
 
     @property
     def broken(self) -> str | None:
@@ -347,7 +343,10 @@ class ProcessBackend:
         if self._closed:
             raise SubmitFailed("the backend is closed")
         if self._pump is None or self._thread is None:
-            self._pump, self._thread = self._start()
+            self._pump = self._new_pump()
+            self._thread = threading.Thread(target=self._pump.run, name="ingest-pump", daemon=True)
+            atexit.register(self._kill_now)  # runs before multiprocessing joins its children
+            self._thread.start()
         if not self._thread.is_alive():
             raise SubmitFailed("the backend broke; its log says why")
         self._pump.add(job)
@@ -371,13 +370,6 @@ class ProcessBackend:
                 self._pump.release()
             self._pump = self._thread = None
 
-    def _start(self) -> tuple[Pump, threading.Thread]:
-        pump = self._new_pump()
-        thread = threading.Thread(target=pump.run, name="ingest-pump", daemon=True)
-        atexit.register(self._kill_now)  # runs before multiprocessing joins its children
-        thread.start()
-        return pump, thread
-
     def _kill_now(self) -> None:
         if self._pump is not None and os.getpid() == self._owner_pid:  # a fork does not own the processes
             self._pump.kill_now()
@@ -388,12 +380,3 @@ def _join(thread: threading.Thread, pump: Pump, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while thread.is_alive() and not pump.is_only_starting() and time.monotonic() < deadline:
         thread.join(_LOOK_AGAIN_S)
-
-
-def _context(start_method: StartMethod, preload: Sequence[str]) -> BaseContext:
-    if start_method not in multiprocessing.get_all_start_methods():
-        start_method = "spawn"
-    context = multiprocessing.get_context(start_method)
-    if start_method == "forkserver":  # without effect when the server is already running
-        context.set_forkserver_preload([*_OWN_MODULES, *preload])
-    return context

@@ -42,8 +42,7 @@ from ingest_assets.core.ports import Call
 # and one that crashes is named with its signal, by the same code and in the same words as on one machine; and
 # when the actor itself ends, that was never the item's doing.
 
-
-MAX_LINES = 200
+MAX_LINES = 200  # of what an item prints; the rest stands in Ray's own log
 
 
 class Supervisor:
@@ -113,7 +112,6 @@ class _Output:
 
 
 # The connection to a Ray cluster: one per process, to an address or to a cluster of its own.
-
 
 # Only small references cross the wire, so the object store may be the smallest that Ray takes.
 _OBJECT_STORE_BYTES = 100 * MIB
@@ -206,17 +204,11 @@ def is_alive() -> bool:
     if not ray.is_initialized():
         return False
     try:
-        _require_listener(_head_address(ray))
+        proxy = _address if _address is not None and is_client(_address) else None
+        _require_listener(proxy or ray.get_runtime_context().gcs_address)
         return any(node["Alive"] for node in ray.nodes())
     except (OSError, RuntimeError, ray.exceptions.RayError):
         return False
-
-
-def _head_address(ray: ModuleType) -> str:
-    if _address is not None and is_client(_address):
-        return _address
-    address: str = ray.get_runtime_context().gcs_address
-    return address
 
 
 def is_client(address: str) -> bool:
@@ -243,11 +235,12 @@ def _first_line(error: BaseException) -> str:
 
 
 CLOSE_LIMIT_S = 10.0
-MAX_FAILED_STARTS = 5
+MAX_FAILED_STARTS = 5  # in a row: code that does not import there will not import at the sixth try
 PROBE_INTERVAL_S = 5.0
-GONE_AFTER_S = 25.0
+GONE_AFTER_S = 25.0  # below the minute after which Ray ends this whole process
 # What an actor may need beyond an item's own limit before it is taken for lost: its worker may be starting.
 ANSWER_MARGIN_S = START_LIMIT_S + 30.0
+# Variables that change what an item gives, or where telemetry goes; others are the node's own business.
 _ENVIRONMENT = ("INGEST_", "HF_", "TRANSFORMERS_", "TOKENIZERS_", "DOCLING_", "OMP_", "OTEL_")
 
 
@@ -271,6 +264,7 @@ class RayBackend:
     """
 
     is_inline = False
+    abandoned = 0  # an actor's worker can always be killed
 
     def __init__(
         self,
@@ -284,7 +278,7 @@ class RayBackend:
         start_limit_s: float = START_LIMIT_S,
     ) -> None:
         self._ray = import_ray()
-        self._workers = max(1, workers)
+        self.workers = max(1, workers)  # once the cluster has placed as many actors
         self._preload = tuple(preload)
         self._claims = {"num_cpus": num_cpus, "num_gpus": num_gpus}
         self._max_mebibytes = max_mebibytes
@@ -300,16 +294,6 @@ class RayBackend:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._broken: str | None = None
-
-    @property
-    def workers(self) -> int:
-        """How many items run at the same time, once the cluster has placed as many actors."""
-        return self._workers
-
-    @property
-    def abandoned(self) -> int:
-        """An actor's worker can always be killed."""
-        return 0
 
     @property
     def broken(self) -> str | None:
@@ -368,12 +352,9 @@ class RayBackend:
                 self._assign(slot)
         starting = sum(not slot.is_ready for slot in self._slots)
         if self._broken is None:
-            for _ in range(min(len(self._waiting) - starting, self._workers - len(self._slots))):
+            for _ in range(min(len(self._waiting) - starting, self.workers - len(self._slots))):
                 self._start_slot()
-        self._set_limit_for_the_first()
-
-    def _set_limit_for_the_first(self) -> None:
-        """Work that waits while no actor is ready must not wait for ever."""
+        # Work that waits while no actor is ready must not wait for ever.
         if not self._waiting or any(slot.is_ready for slot in self._slots):
             self._ready_by = None
         elif self._ready_by is None:
@@ -403,12 +384,9 @@ class RayBackend:
         reference.future().add_done_callback(lambda future: self._events.put(partial(then, future)))
 
     def _take_events(self) -> None:
+        """Wait for the first, then take what else is there."""
         with contextlib.suppress(queue.Empty):
             self._events.get(timeout=self._seconds_to_wait())()
-            self._take_waiting_events()
-
-    def _take_waiting_events(self) -> None:
-        with contextlib.suppress(queue.Empty):
             while True:
                 self._events.get_nowait()()
 
@@ -428,18 +406,22 @@ class RayBackend:
                 self._broken = f"stopped because Ray workers end while starting: {_first_line(error)}"
             return
         slot.place, version = future.result()
-        if version != code_version():
-            self._refuse(slot)
+        if version != code_version():  # rows of other code would be taken for current ones for good
+            self._slots.remove(slot)
+            self._kill(slot)
+            self._broken = (
+                f"stopped because {slot.place} has another version of ingest_assets; "
+                "install the same everywhere"
+            )
             return
         slot.is_ready, self._failed_starts = True, 0
-        self._hear(slot.actor.stay.remote(), partial(self._on_end, slot))
+        self._hear(slot.actor.stay.remote(), lambda _: self._lose(slot))
         self._say(f"worker {slot.number} is ready on {slot.place}")
 
     def _on_answer(self, slot: _Slot, future: Future[Any]) -> None:
-        if slot not in self._slots or slot.job is None:
-            return
         if future.exception() is not None:
             self._lose(slot)
+        if slot not in self._slots or slot.job is None:
             return
         job, slot.job, slot.answer_by = slot.job, None, None
         value, fault, lines = future.result()
@@ -447,24 +429,14 @@ class RayBackend:
             self._say(f"worker {slot.number}: {line}")
         job.end(value, fault)
 
-    def _on_end(self, slot: _Slot, future: Future[Any]) -> None:
-        if slot in self._slots:
-            self._lose(slot)
-
     def _lose(self, slot: _Slot) -> None:
         """The actor or its node is gone. Its item is not to blame, and is tried again by the runner."""
+        if slot not in self._slots:
+            return
         self._slots.remove(slot)
         if slot.job is not None:
             slot.job.end(error=WorkerLost(f"the worker on {slot.place} was lost while it had the item"))
         self._say(f"worker {slot.number} on {slot.place} is lost")
-        self._kill(slot)
-
-    def _refuse(self, slot: _Slot) -> None:
-        """Rows of other code would be taken for current ones for good."""
-        self._broken = (
-            f"stopped because {slot.place} has another version of ingest_assets; install the same everywhere"
-        )
-        self._slots.remove(slot)
         self._kill(slot)
 
     def _look_at_the_clock(self) -> None:
@@ -479,18 +451,18 @@ class RayBackend:
                 f"(each asks for {asked or 'nothing'})"
             )
         if self._probe_at <= now:
-            self._probe(now)
-
-    def _probe(self, now: float) -> None:
-        """A cluster that is gone says nothing; and Ray ends this whole process a minute after its head."""
-        if is_alive():
-            self._alive_at = now
-        elif now - self._alive_at >= GONE_AFTER_S:
-            self._broken = "stopped because the Ray cluster is gone: its head or all its nodes do not answer"
-        self._probe_at = time.monotonic() + PROBE_INTERVAL_S
+            if is_alive():
+                self._alive_at = now
+            elif now - self._alive_at >= GONE_AFTER_S:  # a cluster that is gone says nothing
+                self._broken = (
+                    "stopped because the Ray cluster is gone: its head or all its nodes do not answer"
+                )
+            self._probe_at = time.monotonic() + PROBE_INTERVAL_S
 
     def _end_all(self) -> None:
-        self._take_waiting_events()  # a call that was submitted just now must be answered too
+        with contextlib.suppress(queue.Empty):
+            while True:  # a call that was submitted just now must be answered too
+                self._events.get_nowait()()
         for slot in self._slots:
             if slot.job is not None:
                 slot.job.end(error=cancelled())

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any
 
 from ingest_assets.backends.worker_process import cancelled, timed_out
@@ -18,26 +19,28 @@ from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.ports import Call
 
 
+@dataclass(eq=False, slots=True)
 class _Job:
     """One submitted call. `lost` means that somebody else has answered for it."""
 
-    __slots__ = ("call", "context", "deadline", "future", "item", "lost", "timeout_s")
-
-    def __init__(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> None:
-        self.call, self.item, self.context, self.timeout_s = call, item, context, timeout_s
-        self.future: Future[Any] = Future()
-        self.deadline: float | None = None
-        self.lost = False
+    call: Call
+    item: WorkItem
+    context: ItemContext
+    timeout_s: float
+    future: Future[Any] = field(default_factory=Future)
+    deadline: float | None = None
+    lost: bool = False
 
 
 class ThreadBackend:
     """`workers` daemon threads, started when work arrives, and one watcher when there are time limits."""
 
     is_inline = False
+    broken: str | None = None  # threads can always be started
 
     def __init__(self, workers: int) -> None:
-        self._workers = max(1, workers)
-        self._abandoned = 0
+        self.workers = max(1, workers)
+        self.abandoned = 0  # threads still stuck in an item that was given up
         self._idle = 0
         self._threads = 0
         self._closed = False
@@ -49,21 +52,6 @@ class ThreadBackend:
         self._has_work = threading.Condition(self._lock)
         self._changed = threading.Condition(self._lock)
         self._watch = threading.Condition(self._lock)
-
-    @property
-    def workers(self) -> int:
-        """How many items run at the same time."""
-        return self._workers
-
-    @property
-    def abandoned(self) -> int:
-        """Threads still stuck in an item that was given up."""
-        return self._abandoned
-
-    @property
-    def broken(self) -> str | None:
-        """Threads can always be started."""
-        return None
 
     def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
         """Start the call as soon as a thread is free."""
@@ -96,13 +84,10 @@ class ThreadBackend:
             for job in left:
                 job.future.set_exception(cancelled())
 
-    def _start_thread(self) -> None:
-        self._threads += 1
-        threading.Thread(target=self._work, name="ingest-item", daemon=True).start()
-
     def _ensure_thread(self) -> None:
-        if len(self._waiting) > self._idle and self._threads < self._workers:
-            self._start_thread()
+        if len(self._waiting) > self._idle and self._threads < self.workers:
+            self._threads += 1
+            threading.Thread(target=self._work, name="ingest-item", daemon=True).start()
 
     def _work(self) -> None:
         while (job := self._next_job()) is not None:
@@ -146,7 +131,7 @@ class ThreadBackend:
         """True when the answer is still wanted; a given-up job's thread has already been replaced."""
         with self._lock:
             if job.lost:
-                self._abandoned -= 1
+                self.abandoned -= 1
                 return False
             self._running.discard(job)
             if thread_ends:
@@ -157,7 +142,7 @@ class ThreadBackend:
 
     def _give_up(self, job: _Job) -> None:
         job.lost = True
-        self._abandoned += 1
+        self.abandoned += 1
         self._threads -= 1
 
     def _watch_deadlines(self) -> None:
@@ -165,21 +150,17 @@ class ThreadBackend:
             with self._lock:
                 if self._closed and not self._running:
                     return
-                late = self._wait_for_late_jobs()
+                now = time.monotonic()
+                late = [job for job in self._running if job.deadline is not None and job.deadline <= now]
+                for job in late:
+                    self._running.discard(job)
+                    self._give_up(job)
+                    self._ensure_thread()
+                if late:
+                    self._changed.notify_all()
+                else:
+                    deadlines = [job.deadline for job in self._running if job.deadline is not None]
+                    self._watch_until = min(deadlines, default=math.inf)
+                    self._watch.wait(self._watch_until - now if deadlines else None)
             for job in late:
                 job.future.set_exception(timed_out(job.timeout_s))
-
-    def _wait_for_late_jobs(self) -> list[_Job]:
-        now = time.monotonic()
-        late = [job for job in self._running if job.deadline is not None and job.deadline <= now]
-        for job in late:
-            self._running.discard(job)
-            self._give_up(job)
-            self._ensure_thread()
-        if late:
-            self._changed.notify_all()
-            return late
-        deadlines = [job.deadline for job in self._running if job.deadline is not None]
-        self._watch_until = min(deadlines, default=math.inf)
-        self._watch.wait(self._watch_until - now if deadlines else None)
-        return []

@@ -26,7 +26,6 @@ from ingest_assets.core.errors import ItemCancelled, ItemTimeout, MemoryExceeded
 #
 # It runs in the worker and is light on purpose: what an item needs is imported by the item or by `preload`.
 
-
 READY = b"ready"
 STARTED = b"started"
 
@@ -38,7 +37,10 @@ def serve(
     gc.freeze()  # what came with the fork stays for good: looking through it again would only copy its pages
     gc.enable()
     _behave()
-    _adopt(environment)
+    # The coordinator's variables as they are now: the fork server may be older than their last change.
+    for name in set(os.environ) - set(environment):
+        del os.environ[name]
+    os.environ.update(environment)
     _end_with_coordinator(lifeline.fileno())
     for module in preload:
         with contextlib.suppress(ImportError, OSError):  # the item that needs it will say so itself
@@ -68,13 +70,6 @@ def _behave() -> None:
     sys.stdout = sys.stderr
 
 
-def _adopt(environment: Mapping[str, str]) -> None:
-    """The coordinator's variables as they are now: the fork server may be older than their last change."""
-    for name in set(os.environ) - set(environment):
-        del os.environ[name]
-    os.environ.update(environment)
-
-
 def _end_with_coordinator(lifeline: int) -> None:
     """Nobody writes into the lifeline; it hangs up when the coordinator ends, however that ends.
 
@@ -97,7 +92,7 @@ def _watch(lifeline: int) -> None:
     os._exit(1)
 
 
-START_LIMIT_S = 300.0
+START_LIMIT_S = 300.0  # what the preload imports, gigabytes with torch, may come from a slow disk
 KILL_LIMIT_S = 2.0
 
 
@@ -192,12 +187,6 @@ class Slot:
         except (psutil.Error, OSError):
             return 0
 
-    def leave(self, within_s: float) -> None:
-        """Ask an idle process to end, and do not take no for an answer."""
-        self.hang_up()
-        self.has_exited(within_s)
-        self.kill()
-
     def signal_kill(self) -> None:
         """SIGKILL for the process and for everything it started."""
         if self.process.exitcode is not None:
@@ -242,21 +231,13 @@ def outgrew(limit_mebibytes: int) -> MemoryExceeded:
 def died(exit_code: int | None, *, while_starting: bool = False) -> WorkerDied:
     """The worker process ended; a negative exit code is a signal, as in `multiprocessing`."""
     when = " while starting" if while_starting else ""
-    message = f"the worker process died{when} ({_exit_words(exit_code)})"
-    return WorkerDied(message, detail={"exit_code": exit_code})
+    how = f"exit code {'unknown' if exit_code is None else exit_code}"
+    if exit_code is not None and exit_code < 0:
+        has_name = -exit_code in set(signal.Signals)
+        how = f"signal {signal.Signals(-exit_code).name if has_name else -exit_code}"
+    return WorkerDied(f"the worker process died{when} ({how})", detail={"exit_code": exit_code})
 
 
 def cancelled() -> ItemCancelled:
     """The backend closed first."""
     return ItemCancelled("the stage ended before the item could")
-
-
-def _exit_words(exit_code: int | None) -> str:
-    if exit_code is None:
-        return "exit code unknown"
-    if exit_code >= 0:
-        return f"exit code {exit_code}"
-    try:
-        return f"signal {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"signal {-exit_code}"

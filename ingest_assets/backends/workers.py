@@ -7,8 +7,10 @@ from pathlib import Path
 from ingest_assets.settings.execution import StageOptions
 
 MIB = 1024 * 1024
+# Items that wait for a network or a disk leave the cores to others; more of them would only hold memory.
 MAX_IO_WORKERS = 32
 IO_WORKERS_PER_CORE = 4
+# Documents that fill a model's batches together: one model, so more do not make it faster.
 MAX_IN_FLIGHT = 16
 IN_FLIGHT_PER_CORE = 4
 
@@ -24,19 +26,15 @@ class Machine:
 
 def choose_workers(options: StageOptions, machine: Machine) -> tuple[int, str]:
     """The number asked for, or the number that fits, within the cap of the settings; and why."""
-    count, reason = _count(options, machine)
+    if options.workers > 0:
+        count, reason = options.workers, f"{options.workers} as configured"
+    else:
+        count, reason = _by_policy(options, machine)
+        if options.execution.backend == "ray" and (room := _room(options, machine)) < count:
+            count, reason = room, f"{room}: the cluster has room for so many, instead of {reason}"
     cap = options.execution.max_workers
     if 0 < cap < count:
         return cap, f"{cap} by execution.max_workers, instead of {reason}"
-    return count, reason
-
-
-def _count(options: StageOptions, machine: Machine) -> tuple[int, str]:
-    if options.workers > 0:
-        return options.workers, f"{options.workers} as configured"
-    count, reason = _by_policy(options, machine)
-    if options.execution.backend == "ray" and (room := _room(options, machine)) < count:
-        return room, f"{room}: the cluster has room for so many, instead of {reason}"
     return count, reason
 
 
@@ -90,33 +88,23 @@ def probe(cgroup: Path = Path("/sys/fs/cgroup")) -> Machine:
     """Cores by affinity and quota, memory by what is available and what the control groups still allow."""
     import psutil
 
-    limits = [_v2_limits(folder) for folder in _v2_groups(cgroup)] + [_v1_limits(cgroup)]
-    cores = [_affinity(), *(limit.cores for limit in limits if limit.cores is not None)]
+    has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS
+    cores = [len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1]
     available = [psutil.virtual_memory().available // MIB]
-    available += [limit.available_mib for limit in limits if limit.available_mib is not None]
+    # This process's control group and those above it; inside a container usually only the root.
+    own = [word[3:].lstrip("/") for word in _words(Path("/proc/self/cgroup")) if word.startswith("0::")]
+    leaf = cgroup / own[0] if own else cgroup
+    groups = [folder for folder in (leaf, *leaf.parents) if folder.is_relative_to(cgroup)]
+    for core_limit, memory_limit in [*map(_v2_limits, groups), _v1_limits(cgroup)]:
+        cores += [] if core_limit is None else [core_limit]
+        available += [] if memory_limit is None else [memory_limit]
     return Machine(cores=max(1, min(cores)), available_mib=min(available))
 
 
-def _affinity() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+Limits = tuple[int | None, int | None]
 
 
-def _v2_groups(root: Path) -> list[Path]:
-    """This process's control group and those above it; inside a container usually only the root."""
-    own = [word[3:].lstrip("/") for word in _words(Path("/proc/self/cgroup")) if word.startswith("0::")]
-    leaf = root / own[0] if own else root
-    return [folder for folder in (leaf, *leaf.parents) if folder.is_relative_to(root)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    cores: int | None
-    available_mib: int | None
-
-
-def _v2_limits(folder: Path) -> _Limits:
+def _v2_limits(folder: Path) -> Limits:
     quota = [_number(word) for word in _words(folder / "cpu.max")] or [None]
     return _limits(
         quota=quota[0],
@@ -127,7 +115,7 @@ def _v2_limits(folder: Path) -> _Limits:
     )
 
 
-def _v1_limits(root: Path) -> _Limits:
+def _v1_limits(root: Path) -> Limits:
     return _limits(
         quota=_number_in(root / "cpu" / "cpu.cfs_quota_us"),
         period=_number_in(root / "cpu" / "cpu.cfs_period_us"),
@@ -137,13 +125,11 @@ def _v1_limits(root: Path) -> _Limits:
     )
 
 
-def _limits(
-    quota: int | None, period: int | None, limit: int | None, used: int | None, cache: int
-) -> _Limits:
-    """File cache that can be dropped does not count as use."""
+def _limits(quota: int | None, period: int | None, limit: int | None, used: int | None, cache: int) -> Limits:
+    """Cores, and mebibytes that are left: file cache that can be dropped does not count as use."""
     cores = max(1, quota // period) if quota and period else None
     left = max(0, limit - used + cache) // MIB if limit is not None and used is not None else None
-    return _Limits(cores, left)
+    return cores, left
 
 
 def _stat(path: Path, name: str) -> int:

@@ -139,7 +139,7 @@ def _require_rows(done: Ingested) -> None:
         if not any(record.rows for record in table.records.values()):
             failed = [failure.error.message for failure in table.failures.values()]
             why = next(iter([*failed, *done.broken.values()]), "no document has any.")
-            name = done.home.set_mark(family).name
+            name = done.home.set_marks[family].name
             raise IngestError(f"{where}: {family} has no rows of {name} to search: {why}")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-UNIT_SEPARATOR = "\u241f"
+UNIT_SEPARATOR = "\u241f"  # the visible sign, not the control character: part of every chunk id
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -99,10 +99,8 @@ def code_version_on_disk() -> str:
     return f"{installed_versions('ingest-assets')['ingest-assets']}+{sha256_text(canonical_json(hashes))}"
 
 
-# Scripts that are written without spaces: where words end, no character says.
-
-
-# For a set of the module `regex`. A mark that several scripts share (scx) is in it too.
+# Scripts that are written without spaces: where words end, no character says. For a set of the module
+# `regex`; a mark that several scripts share (scx) is in it too.
 UNSPACED = "".join(
     rf"\p{{scx={script}}}" for script in ("Hani", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr")
 )

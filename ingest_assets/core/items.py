@@ -108,18 +108,16 @@ class Blob:
 
 # What a stage run amounted to, in numbers that always add up.
 
-
 Verdict = Literal["run", "skip", "known_failure"]
 
 
 class Percentiles(BaseModel):
-    """Seconds at the 50th, 95th and 99th percentile; zero when nothing ran."""
+    """Seconds at the 50th and 95th percentile; zero when nothing ran."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     p50: float = 0.0
     p95: float = 0.0
-    p99: float = 0.0
 
 
 class StageOutcome(BaseModel):
@@ -150,22 +148,11 @@ class StageOutcome(BaseModel):
     exec_s: Percentiles = Percentiles()
     errors: tuple[StageError, ...] = Field((), description="One per failed item: its last error.")
     warnings: tuple[str, ...] = Field((), description="What hooks or workers complained about.")
-    verdicts: dict[str, Verdict] = Field(default_factory=dict, description="Filled by a dry run.")
-
-    def adds_up(self) -> bool:
-        """The promise every caller relies on."""
-        return self.scheduled == self.succeeded + self.failed + self.cancelled
 
 
-# The steps that people run by name.
-
-
-# In this order; each step is a job of its own.
+# The steps that people run by name, in this order; each step is a job of its own.
 Step = Literal["documents", "doctags", "admission", "chunks", "embeddings"]
 STEPS: tuple[Step, ...] = get_args(Step)
-
-
-# When two signals are one.
 
 
 # `timeout` and some supervisors send a signal to a process and then to its whole group: that is one press.

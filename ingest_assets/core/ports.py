@@ -1,8 +1,9 @@
-"""Where the rooms meet: protocols, so that no middle room imports another."""
+"""Where the rooms meet: protocols and duplicate claims, so that no middle room imports another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -68,7 +69,7 @@ class ExecutionBackend(Protocol):
 
     def submit(
         self,
-        call: Callable[[WorkItem, ItemContext], Any],
+        call: Call,
         item: WorkItem,
         context: ItemContext,
         timeout_s: float,
@@ -102,6 +103,41 @@ class BlobStore(Protocol):
 
     def find(self, content_hash: str) -> Path | None: ...
     def download(self, key: str) -> AbstractContextManager[Download]: ...
+
+
+# Duplicate claims, by which the stages that read texts and the ledger that compares them meet.
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one document says. `basis` tells for which bytes and settings; `bands` only where alike counts."""
+
+    doc_id: str
+    seq: int
+    basis: str
+    text_hash: str | None
+    is_eligible: bool
+    signature: bytes | None = None
+    bands: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a document stands to the others: the one whose text it repeats, or is alike to."""
+
+    basis: str
+    duplicate_of: str | None = None
+    near_duplicate_of: str | None = None
+    similarity: float | None = None
+    is_eligible: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """From which similarity on two documents are alike, and how the similarity of signatures is computed."""
+
+    threshold: float
+    similarity: Callable[[bytes, bytes], float]
 
 
 class DenseProvider(Protocol):

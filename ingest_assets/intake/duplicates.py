@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ingest_assets.core.duplicates import Alike, Claim, Standing
+from ingest_assets.core.ports import Alike, Claim, Standing
 from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.ledger import Ledger, bump
 from ingest_assets.intake.schema import bands, claims

@@ -1,7 +1,8 @@
 """One attempt at one item, made where the item runs; and the one place that catches whatever others raise."""
 
+import contextlib
 import functools
-import hashlib
+import itertools
 import json
 import pickle
 import re
@@ -9,20 +10,18 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ingest_assets.core.errors import ContractBroken, ItemCancelled, StageError
+from ingest_assets.core.errors import ContractBroken, StageError
+from ingest_assets.core.identity import sha256_text
 from ingest_assets.core.items import ItemContext, Result, WorkItem
 from ingest_assets.core.ports import Worker
-from ingest_assets.runner.manifest import ManifestRow
 from ingest_assets.runner.schedule import Ticket
 
 T = TypeVar("T")
-MAX_MESSAGE_CHARS = 4000
+MAX_MESSAGE_CHARS = 4000  # some native libraries put whole stack traces into a message
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -51,15 +50,14 @@ class Attempt:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def attempt(worker: Worker, item: WorkItem, context: ItemContext, *, stage: str) -> Attempt:
-    """Run the worker once. Never raises for an `Exception` or a `sys.exit` of the worker."""
-    is_alone = threading.current_thread() is threading.main_thread()
-    cpu_clock = time.process_time if is_alone else time.thread_time
-    started, cpu = time.time(), cpu_clock()
-    result, error = caught(lambda: _checked(worker(item, context)), (Exception, SystemExit))
-    failure = None if error is None else described(error, stage=stage, item_id=item.item_id)
-    counts = dict(context.counts if result is None else result.counts)
-    return Attempt(result, failure, started, time.time(), cpu_clock() - cpu, counts)
+def queue_s(ticket: Ticket, attempt: Attempt) -> float:
+    """From ready to started; two clocks may differ by a hair, so never negative."""
+    return max(0.0, attempt.started_epoch_s - ticket.waiting_since_epoch_s)
+
+
+def exec_s(attempt: Attempt) -> float:
+    """How long the attempt took where it ran."""
+    return max(0.0, attempt.ended_epoch_s - attempt.started_epoch_s)
 
 
 @dataclass(frozen=True)
@@ -75,10 +73,20 @@ class Attempting:
     timeout_s: float = 0.0
 
     def __call__(self, item: WorkItem, context: ItemContext) -> Attempt:
-        """Make the attempt, with its deadline counted from now."""
+        """Run the worker once, with its deadline counted from now.
+
+        Never raises for an `Exception` or a `sys.exit` of the worker.
+        """
         if self.timeout_s > 0:
             context = replace(context, deadline_epoch_s=time.time() + self.timeout_s)
-        return attempt(self.worker, item, context, stage=self.stage)
+        # Alone in its process, an item also answers for the native threads it starts.
+        is_alone = threading.current_thread() is threading.main_thread()
+        cpu_clock = time.process_time if is_alone else time.thread_time
+        started, cpu = time.time(), cpu_clock()
+        result, error = caught(lambda: _checked(self.worker(item, context)), (Exception, SystemExit))
+        failure = None if error is None else described(error, stage=self.stage, item_id=item.item_id)
+        counts = dict(context.counts if result is None else result.counts)
+        return Attempt(result, failure, started, time.time(), cpu_clock() - cpu, counts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Attempting, (self.stage, self._frozen, self.timeout_s)
@@ -122,7 +130,7 @@ def _plain(error: BaseException, stage: str, item_id: str) -> StageError:
     """For messages and ids that are not Unicode text, such as undecodable file names."""
     return StageError(
         stage=stage,
-        item_id=_printable(item_id),
+        item_id=printable(item_id),
         category=getattr(error, "category", "unknown"),
         code=getattr(error, "code", "E_UNKNOWN"),
         message=_text(str(error)),
@@ -132,10 +140,11 @@ def _plain(error: BaseException, stage: str, item_id: str) -> StageError:
 
 def _text(message: str) -> str:
     """One line: so records are listed, and told apart."""
-    return _ADDRESS.sub("", " ".join(_printable(message).split()))[:MAX_MESSAGE_CHARS]
+    return _ADDRESS.sub("", " ".join(printable(message).split()))[:MAX_MESSAGE_CHARS]
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """As Unicode text, which an undecodable file name is not."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -163,85 +172,18 @@ class Quarantine:
         existing = [path for path in map(Path, item.output_paths) if path.exists()]
         if not existing:
             return
-        room = self._new_room(item.item_id)
+        room = _new_room(self._folder / sha256_text(item.item_id)[:16])
         origin = {"item_id": item.item_id, "outputs": [str(path) for path in existing]}
         (room / "origin.json").write_text(json.dumps(origin, indent=2), encoding="utf-8")
         for number, path in enumerate(existing):
             shutil.move(path, room / f"{number:02d}-{path.name}")
 
-    def _new_room(self, item_id: str) -> Path:
-        """`mkdir` is atomic, so two runs never share a room."""
-        home = self._folder / hashlib.sha256(item_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        home.mkdir(parents=True, exist_ok=True)
-        number = 1 + sum(1 for _ in home.iterdir())
-        while True:
-            room = home / f"{number:04d}"
-            try:
-                room.mkdir()
-            except FileExistsError:
-                number += 1
-            else:
-                return room
 
-
-# From a backend's future to an attempt, and from an attempt to the manifest's row.
-
-
-def attempt_of(future: Future[Any], ticket: Ticket, *, stage: str, now_epoch_s: float) -> Attempt | None:
-    """What the backend's future says; nothing when the item was cancelled."""
-    if future.cancelled():
-        return None
-    error = future.exception()
-    if error is None:
-        attempt: Attempt = future.result()
-        return attempt
-    if isinstance(error, ItemCancelled):
-        return None
-    record = described(error, stage=stage, item_id=ticket.item.item_id)
-    return Attempt(None, record, ticket.submitted_epoch_s, now_epoch_s)
-
-
-def row_of(ticket: Ticket, attempt: Attempt, *, stage: str, run_id: str) -> ManifestRow:
-    """The manifest's row of a finished attempt."""
-    result = attempt.result
-    return ManifestRow(
-        **_common(ticket, stage, run_id, attempt.ended_epoch_s),
-        status="done" if attempt.error is None else "failed",
-        outputs=result.outputs if result else (),
-        counts={**({"rows": result.rows} if result else {}), **attempt.counts},
-        timings={
-            "queue_s": round(queue_s(ticket, attempt), 6),
-            "exec_s": round(exec_s(attempt), 6),
-            "cpu_s": round(attempt.cpu_s, 6),
-        },
-        error=attempt.error.model_dump() if attempt.error else None,
-    )
-
-
-def cancelled_row(ticket: Ticket, reason: str, *, stage: str, run_id: str, now_epoch_s: float) -> ManifestRow:
-    """The manifest's row of an item that was scheduled and will not be finished."""
-    error = described(ItemCancelled(reason), stage=stage, item_id=ticket.item.item_id)
-    common = _common(ticket, stage, run_id, now_epoch_s)
-    return ManifestRow(**common, status="cancelled", error=error.model_dump())
-
-
-def queue_s(ticket: Ticket, attempt: Attempt) -> float:
-    """From ready to started; two clocks may differ by a hair, so never negative."""
-    return max(0.0, attempt.started_epoch_s - ticket.waiting_since_epoch_s)
-
-
-def exec_s(attempt: Attempt) -> float:
-    """How long the attempt took where it ran."""
-    return max(0.0, attempt.ended_epoch_s - attempt.started_epoch_s)
-
-
-def _common(ticket: Ticket, stage: str, run_id: str, finished_epoch_s: float) -> dict[str, Any]:
-    return {
-        "stage": stage,
-        "item_id": ticket.item.item_id,
-        "attempt_no": ticket.attempt_no,
-        "run_id": run_id,
-        "fingerprint": ticket.item.fingerprint,
-        "cfg_hash": ticket.item.cfg_hash,
-        "finished_at": datetime.fromtimestamp(finished_epoch_s, UTC).isoformat(timespec="milliseconds"),
-    }
+def _new_room(folder: Path) -> Path:
+    """The next number that is free; `mkdir` is atomic, so two runs never share a room."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1 + len(list(folder.iterdir()))):
+        with contextlib.suppress(FileExistsError):
+            (folder / f"{number:04d}").mkdir()
+            break
+    return folder / f"{number:04d}"

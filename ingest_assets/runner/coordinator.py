@@ -2,14 +2,13 @@
 
 import contextlib
 import queue
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from ingest_assets.core.errors import QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
-from ingest_assets.core.items import ItemContext, StageOutcome, Verdict, WorkItem
-from ingest_assets.runner.attempt import Attempt, Attempting, attempt_of, caught, described
-from ingest_assets.runner.report import Reporter, Tally
+from ingest_assets.core.errors import ItemCancelled, QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
+from ingest_assets.core.items import ItemContext, StageOutcome
+from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
+from ingest_assets.runner.reporter import Reporter, Tally
 from ingest_assets.runner.schedule import (
     ReadyQueue,
     RetryQueue,
@@ -26,7 +25,7 @@ from ingest_assets.runner.signals import Interrupts
 if TYPE_CHECKING:
     from ingest_assets.runner.run import RunSpec
 
-PLAN_ITEMS_PER_TURN = 1000
+PLAN_ITEMS_PER_TURN = 1000  # some milliseconds of work, when all of them are skipped
 LOOK_INTERVAL_S = 1.0  # between looks at a backend that may have broken
 _NOTHING_HELD = contextlib.nullcontext()
 
@@ -58,7 +57,7 @@ class Coordinator:
         with self._interrupts:
             try:
                 self._reporter.start()
-                while self._tally.cancelled_reason is None and self._has_more_to_do():
+                while self._tally.cancelled_reason is None and (self._plan_has_more or self._open):
                     self._turn()
                 self._give_grace()
             except BaseException as error:  # an interrupt, whatever the host calls it, or a plan that failed
@@ -71,9 +70,6 @@ class Coordinator:
             finally:
                 outcome = self._end()
         return outcome
-
-    def _has_more_to_do(self) -> bool:
-        return self._plan_has_more or bool(self._open)
 
     def _turn(self) -> None:
         self._take_from_plan()
@@ -95,26 +91,20 @@ class Coordinator:
                 return
             verdict = verdict_of(item, self._options)
             if verdict == "run":
-                self._schedule(item)
-            else:
-                self._skip(item, verdict)
+                ticket = Ticket(item, plan_order=self._tally.scheduled)
+                with self._interrupts.held():
+                    self._tally.scheduled += 1
+                    self._open[ticket.plan_order] = ticket
+                    self._make_ready(ticket)
+                continue
+            # Plans have millions of these, so nothing is held back for telemetry that nobody records.
+            with self._interrupts.held() if self._reporter.records_items else _NOTHING_HELD:
+                self._tally.skipped += 1
+                self._tally.known_failures += verdict == "known_failure"
+                self._reporter.skipped(item, verdict)
 
     def _wants_more(self) -> bool:
         return self._plan_has_more and len(self._ready) + len(self._retrying) < self._options.max_queue
-
-    def _schedule(self, item: WorkItem) -> None:
-        ticket = Ticket(item, plan_order=self._tally.scheduled)
-        with self._interrupts.held():
-            self._tally.scheduled += 1
-            self._open[ticket.plan_order] = ticket
-            self._make_ready(ticket)
-
-    def _skip(self, item: WorkItem, verdict: Verdict) -> None:
-        """Plans have millions of these, so nothing is held back for telemetry that nobody records."""
-        with self._interrupts.held() if self._reporter.records_items else _NOTHING_HELD:
-            self._tally.skipped += 1
-            self._tally.known_failures += verdict == "known_failure"
-            self._reporter.skipped(item, verdict)
 
     def _make_ready(self, ticket: Ticket) -> None:
         ticket.waiting_since_epoch_s = self._clock.epoch_s()
@@ -125,9 +115,7 @@ class Coordinator:
             ticket = self._ready.pop()
             error = self._start(ticket)
             if error is not None:
-                now = self._clock.epoch_s()
-                record = described(error, stage=self._call.stage, item_id=ticket.item.item_id)
-                self._settle(ticket, Attempt(None, record, now, now))
+                self._settle(ticket, self._failed_attempt(ticket, error, self._clock.epoch_s()))
                 self._check_budget()
             if self._tally.cancelled_reason is not None:
                 return
@@ -136,34 +124,27 @@ class Coordinator:
         """Begin an attempt, or say why it cannot begin."""
         if ticket.attempt_no == 1:
             self._reporter.before_item(ticket.item)
-            if self._quarantine is not None and (error := self._move_outputs(ticket.item, self._quarantine)):
-                return error
+            if (move_outputs := self._quarantine) is not None:
+                _, error = caught(lambda: move_outputs(ticket.item))
+                if error is not None:
+                    text = f"what the item would overwrite could not be moved away: {error}"
+                    return QuarantineFailed(text)
         anew = self._options.force or not self._options.resume
         context = ItemContext(ticket.attempt_no, self._backend.workers, anew=anew)
         ticket.submitted_epoch_s = self._clock.epoch_s()
         self._reporter.before_attempt(ticket)
         # An interrupt between the two steps of a hand-over would leave an item running that nobody waits for.
         with _NOTHING_HELD if self._backend.is_inline else self._interrupts.held():
-            return self._hand_over(ticket, context)
-
-    def _hand_over(self, ticket: Ticket, context: ItemContext) -> BaseException | None:
-        timeout_s = self._options.per_item_timeout_s
-        future, error = caught(lambda: self._backend.submit(self._call, ticket.item, context, timeout_s))
-        if isinstance(error, SubmitFailed):
-            return error
-        if future is None:
-            return SubmitFailed(f"the item was not taken: {type(error).__name__}: {error}")
-        self._tally.retries += ticket.attempt_no > 1
-        self._in_flight[future] = ticket
-        future.add_done_callback(self._arrivals.put)
+            timeout_s = self._options.per_item_timeout_s
+            future, error = caught(lambda: self._backend.submit(self._call, ticket.item, context, timeout_s))
+            if isinstance(error, SubmitFailed):
+                return error
+            if future is None:
+                return SubmitFailed(f"the item was not taken: {type(error).__name__}: {error}")
+            self._tally.retries += ticket.attempt_no > 1
+            self._in_flight[future] = ticket
+            future.add_done_callback(self._arrivals.put)
         return None
-
-    @staticmethod
-    def _move_outputs(item: WorkItem, quarantine: Callable[[WorkItem], None]) -> BaseException | None:
-        _, error = caught(lambda: quarantine(item))
-        if error is None:
-            return None
-        return QuarantineFailed(f"what the item would overwrite could not be moved away: {error}")
 
     def _seconds_to_wait(self) -> float:
         if self._wants_more() or (not self._in_flight and not self._retrying):
@@ -183,24 +164,31 @@ class Coordinator:
             future = self._clock.wait(self._arrivals, 0)
 
     def _settle_arrival(self, future: Future[Any], ticket: Ticket) -> None:
-        attempt = attempt_of(future, ticket, stage=self._call.stage, now_epoch_s=self._clock.epoch_s())
-        if attempt is None and self._tally.cancelled_reason is None:
-            attempt = self._given_up(ticket)
-        if attempt is None or self._died_with_the_stage(attempt):  # stays open, and is cancelled at the end
-            del self._in_flight[future]
+        attempt = self._attempt_of(future, ticket)
+        if attempt is None and self._tally.cancelled_reason is None:  # the backend did so unasked
+            lost = WorkerLost("the backend gave the item up")
+            attempt = self._failed_attempt(ticket, lost, ticket.submitted_epoch_s)
+        has_died = attempt is not None and attempt.error is not None and attempt.error.code == WorkerDied.code
+        # A supervisor that ends us may end our workers in the same breath: no fault of their items.
+        if attempt is None or (has_died and self._interrupts.is_ending):
+            del self._in_flight[future]  # stays open, and is cancelled at the end
         else:
             self._settle(ticket, attempt, future)
 
-    def _given_up(self, ticket: Ticket) -> Attempt:
-        """The backend cancelled the item, and nobody had asked it to."""
-        lost = WorkerLost("the backend gave the item up")
-        record = described(lost, stage=self._call.stage, item_id=ticket.item.item_id)
-        return Attempt(None, record, ticket.submitted_epoch_s, self._clock.epoch_s())
+    def _attempt_of(self, future: Future[Any], ticket: Ticket) -> Attempt | None:
+        """What the backend's future says; nothing when the item was cancelled."""
+        error = None if future.cancelled() else future.exception()
+        if future.cancelled() or isinstance(error, ItemCancelled):
+            return None
+        if error is not None:
+            return self._failed_attempt(ticket, error, ticket.submitted_epoch_s)
+        attempt: Attempt = future.result()
+        return attempt
 
-    def _died_with_the_stage(self, attempt: Attempt) -> bool:
-        """A supervisor that ends us may end our workers in the same breath: no fault of their items."""
-        is_dead = attempt.error is not None and attempt.error.code == WorkerDied.code
-        return is_dead and self._interrupts.is_ending
+    def _failed_attempt(self, ticket: Ticket, error: BaseException, started_epoch_s: float) -> Attempt:
+        """One of which no worker has told."""
+        record = described(error, stage=self._call.stage, item_id=ticket.item.item_id)
+        return Attempt(None, record, started_epoch_s, self._clock.epoch_s())
 
     def _settle(self, ticket: Ticket, attempt: Attempt, future: Future[Any] | None = None) -> None:
         with self._interrupts.held():

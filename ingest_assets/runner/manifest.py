@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 _log = logging.getLogger(__name__)
 
-_BLOCK_BYTES = 64 * 1024
+_BLOCK_BYTES = 64 * 1024  # some hundred rows at a time, from the end
 
 RowStatus = Literal["done", "failed", "cancelled"]
 
@@ -55,9 +55,16 @@ class Manifest:
         """One write under a file lock, so that rows of several processes never mix."""
         line = row.as_line()
         with self._lock:
-            file = self._opened()
+            is_first = self._file is None
+            if self._file is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            file = self._file
             fcntl.flock(file, fcntl.LOCK_EX)
             try:
+                size = os.fstat(file).st_size if is_first else 0
+                if size and os.pread(file, 1, size - 1) != b"\n":
+                    line = b"\n" + line  # a line that a crash cut off must not swallow this one
                 while line:
                     line = line[os.write(file, line) :]
             finally:
@@ -69,24 +76,6 @@ class Manifest:
             if self._file is not None:
                 os.close(self._file)
                 self._file = None
-
-    def _opened(self) -> int:
-        if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self._end_torn_line(self._file)
-        return self._file
-
-    @staticmethod
-    def _end_torn_line(file: int) -> None:
-        """A line that a crash cut off must not swallow the next row."""
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            size = os.fstat(file).st_size
-            if size and os.pread(file, 1, size - 1) != b"\n":
-                os.write(file, b"\n")
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def read_manifest(path: Path) -> Iterator[ManifestRow]:

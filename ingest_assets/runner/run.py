@@ -9,7 +9,7 @@ from ingest_assets.core.ports import ExecutionBackend, Hooks, Progress, Worker
 from ingest_assets.runner.coordinator import Coordinator
 from ingest_assets.runner.manifest import Manifest
 from ingest_assets.runner.progress import NoProgress
-from ingest_assets.runner.report import NO_HOOKS
+from ingest_assets.runner.reporter import NO_HOOKS
 from ingest_assets.runner.schedule import Clock, SystemClock, dry_run
 from ingest_assets.runner.telemetry import Telemetry
 from ingest_assets.settings.execution import StageOptions

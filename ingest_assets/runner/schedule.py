@@ -6,6 +6,7 @@ import math
 import queue
 import random
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -89,9 +90,8 @@ class RetryQueue:
 
 # When an item gets another try, and how long it waits for it.
 
-
 JITTER_SHARE = 0.25
-MAX_LOSSES = 5
+MAX_LOSSES = 5  # machines come and go on a cluster, but an item may also be what takes them down
 
 
 def is_loss(error: StageError) -> bool:
@@ -113,8 +113,7 @@ def backoff_s(attempt_no: int, options: StageOptions, rng: random.Random) -> flo
 
 # How many failures a stage may have before going on is a waste, and the words for it.
 
-
-MIN_FINISHED_FOR_SHARE = 20
+MIN_FINISHED_FOR_SHARE = 20  # one failure among the first three items says nothing of a share
 
 
 def reason_to_stop(options: StageOptions, succeeded: int, failed: int) -> str | None:
@@ -144,7 +143,6 @@ def too_many_abandoned(abandoned: int, workers: int, timeout_s: float) -> str | 
 
 
 # Time as an argument: what the coordinator reads and how it waits.
-
 
 T = TypeVar("T")
 
@@ -195,14 +193,12 @@ def verdict_of(item: WorkItem, options: StageOptions) -> Verdict:
 
 def dry_run(plan: Plan, options: StageOptions, workers: int, workers_reason: str) -> StageOutcome:
     """What would happen; touches nothing. Nothing is scheduled, so the numbers add up."""
-    verdicts = {item.item_id: verdict_of(item, options) for item in plan.items}
-    known = sum(verdict == "known_failure" for verdict in verdicts.values())
+    verdicts = Counter(verdict_of(item, options) for item in plan.items)
     return StageOutcome(
         stage=plan.stage,
         policy=options.policy,
         workers=workers,
         workers_reason=workers_reason,
-        skipped=known + sum(verdict == "skip" for verdict in verdicts.values()),
-        known_failures=known,
-        verdicts=verdicts,
+        skipped=verdicts["skip"] + verdicts["known_failure"],
+        known_failures=verdicts["known_failure"],
     )

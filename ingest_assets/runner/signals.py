@@ -50,7 +50,9 @@ class Interrupts:
         finally:
             if is_outer:
                 self._is_held = False
-                self._raise_waiting()
+                if self._waiting is not None and not self.is_ending:
+                    waiting, self._waiting = self._waiting, None
+                    self._raise(*waiting)
 
     def stop_raising(self) -> None:
         """The stage is ending; from now on signals can only hurry it."""
@@ -65,11 +67,6 @@ class Interrupts:
             self._wake()
         elif not is_same_press:
             self._raise(number, frame)
-
-    def _raise_waiting(self) -> None:
-        if self._waiting is not None and not self.is_ending:
-            waiting, self._waiting = self._waiting, None
-            self._raise(*waiting)
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         self._raised_at_s = self._now_s()

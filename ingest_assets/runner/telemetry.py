@@ -6,18 +6,32 @@ Without an SDK the API answers with no-ops: no span records, so nothing is built
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from opentelemetry import metrics, trace
 from opentelemetry.metrics import Meter
 from opentelemetry.trace import Span, StatusCode, Tracer
 
 from ingest_assets.core.items import StageOutcome, Verdict, WorkItem
-from ingest_assets.runner.attempt import Attempt, exec_s, queue_s
+from ingest_assets.runner.attempt import Attempt, exec_s, printable, queue_s
 from ingest_assets.runner.schedule import Ticket
 
 SCOPE = "ingest_assets"
+# From an item that is only skimmed to a scanned book; the API's default buckets are meant for milliseconds.
 BUCKETS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+
+# Of an outcome, what the span of its run carries as it is.
+OUTCOME_FIELDS = (
+    "scheduled",
+    "skipped",
+    "known_failures",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "retries",
+    "rows",
+    "items_per_s",
+)
 
 Status = Literal["success", "failure", "skipped", "cancelled"]
 Fields = dict[str, str | int | float]
@@ -84,25 +98,6 @@ class Telemetry:
         return StageTelemetry(tracer, instruments, span, fields)
 
 
-class Times(NamedTuple):
-    """When an item was ready to run, when it ran and when it ended."""
-
-    submit_s: float
-    start_s: float
-    end_s: float
-
-    def as_fields(self) -> Fields:
-        """In milliseconds; two clocks may differ by a hair, so never a negative duration."""
-        seconds = {
-            "submit": self.submit_s,
-            "start": self.start_s,
-            "end": self.end_s,
-            "queue": max(0.0, self.start_s - self.submit_s),
-            "exec": max(0.0, self.end_s - self.start_s),
-        }
-        return {f"time_{name}_ms": _as_ms(value) for name, value in seconds.items()}
-
-
 class StageTelemetry:
     """One stage run. An item has one span, with an event for each attempt that failed."""
 
@@ -143,23 +138,23 @@ class StageTelemetry:
         if (error := attempt.error) is not None:
             span.set_attribute("error.type", error.code)
             span.set_status(StatusCode.ERROR, error.message)
-        times = Times(ticket.waiting_since_epoch_s, attempt.started_epoch_s, attempt.ended_epoch_s)
-        self._end(span, "success" if error is None else "failure", times)
+        status: Status = "success" if error is None else "failure"
+        self._end(span, status, ticket.waiting_since_epoch_s, attempt.started_epoch_s, attempt.ended_epoch_s)
 
     def item_skipped(self, item: WorkItem, verdict: Verdict, now_epoch_s: float) -> None:
         """It is current, or known to fail."""
         span = self._start(item, now_epoch_s)
         span.set_attribute("verdict", verdict)
-        self._end(span, "skipped", Times(now_epoch_s, now_epoch_s, now_epoch_s))
+        self._end(span, "skipped", now_epoch_s, now_epoch_s, now_epoch_s)
 
     def item_cancelled(self, ticket: Ticket, reason: str, now_epoch_s: float) -> None:
         """It was scheduled and will not be finished; one that never started has no execution time."""
         if not self.records_spans:
             return
         span = self._taken(ticket)
-        span.set_attributes({"attempts": ticket.attempt_no, "cancelled_reason": _as_text(reason)})
+        span.set_attributes({"attempts": ticket.attempt_no, "cancelled_reason": printable(reason)})
         started_s = ticket.submitted_epoch_s if ticket.plan_order in self._running else now_epoch_s
-        self._end(span, "cancelled", Times(ticket.waiting_since_epoch_s, started_s, now_epoch_s))
+        self._end(span, "cancelled", ticket.waiting_since_epoch_s, started_s, now_epoch_s)
 
     def count(self, succeeded: int, failed: int, skipped: int, cancelled: int = 0) -> None:
         """Totals so far: what is new since the last call is added, so that nothing is done per item."""
@@ -180,9 +175,18 @@ class StageTelemetry:
         self._metrics.active_workers.add(-len(self._running), self._labels)
         self._running.clear()
         self._metrics.items_per_second.set(outcome.items_per_s, self._labels)
-        self._span.set_attributes({**_summary(outcome), "active_workers_peak": self._peak})
+        self._span.set_attributes({name: getattr(outcome, name) for name in OUTCOME_FIELDS})
+        self._span.set_attributes(
+            {
+                "queue_p50_ms": _as_ms(outcome.queue_s.p50),
+                "queue_p95_ms": _as_ms(outcome.queue_s.p95),
+                "exec_p50_ms": _as_ms(outcome.exec_s.p50),
+                "exec_p95_ms": _as_ms(outcome.exec_s.p95),
+                "active_workers_peak": self._peak,
+            }
+        )
         if outcome.cancelled_reason is not None:
-            reason = _as_text(outcome.cancelled_reason)
+            reason = printable(outcome.cancelled_reason)
             self._span.set_attribute("cancelled_reason", reason)
             self._span.set_status(StatusCode.ERROR, reason)
         self._span.end(_as_ns(now_epoch_s))
@@ -193,28 +197,25 @@ class StageTelemetry:
         return span or self._start(ticket.item, ticket.waiting_since_epoch_s)
 
     def _start(self, item: WorkItem, start_epoch_s: float) -> Span:
-        fields = {**self._fields, "item_id": _as_text(item.item_id)}
+        fields = {**self._fields, "item_id": printable(item.item_id)}  # the wire takes only Unicode text
         name = f"{self._fields['stage_name']} item"
         return self._tracer.start_span(
             name, self._within, attributes=fields, start_time=_as_ns(start_epoch_s)
         )
 
     @staticmethod
-    def _end(span: Span, status: Status, times: Times) -> None:
-        span.set_attributes({**times.as_fields(), "status": status})
-        span.end(_as_ns(max(times.submit_s, times.end_s)))
-
-
-def _summary(outcome: StageOutcome) -> Fields:
-    counts = ("scheduled", "skipped", "known_failures", "succeeded", "failed", "cancelled", "retries", "rows")
-    return {
-        **{name: getattr(outcome, name) for name in counts},
-        "items_per_s": outcome.items_per_s,
-        "queue_p50_ms": _as_ms(outcome.queue_s.p50),
-        "queue_p95_ms": _as_ms(outcome.queue_s.p95),
-        "exec_p50_ms": _as_ms(outcome.exec_s.p50),
-        "exec_p95_ms": _as_ms(outcome.exec_s.p95),
-    }
+    def _end(span: Span, status: Status, ready_s: float, start_s: float, end_s: float) -> None:
+        """When the item was ready to run, when it ran and when it ended."""
+        fields: Fields = {
+            "time_submit_ms": _as_ms(ready_s),
+            "time_start_ms": _as_ms(start_s),
+            "time_end_ms": _as_ms(end_s),
+            # Two clocks may differ by a hair, so never a negative duration.
+            "time_queue_ms": _as_ms(max(0.0, start_s - ready_s)),
+            "time_exec_ms": _as_ms(max(0.0, end_s - start_s)),
+        }
+        span.set_attributes({**fields, "status": status})
+        span.end(_as_ns(max(ready_s, end_s)))
 
 
 def _as_ms(seconds: float) -> float:
@@ -223,8 +224,3 @@ def _as_ms(seconds: float) -> float:
 
 def _as_ns(epoch_s: float) -> int:
     return int(epoch_s * 1e9)
-
-
-def _as_text(words: str) -> str:
-    """An undecodable file name is no Unicode text, and the wire takes nothing else."""
-    return words.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ingest_assets.core.duplicates import Alike, Claim, Standing
 from ingest_assets.core.errors import ContractBroken, ItemError, TableDamaged
 from ingest_assets.core.identity import canonical_json, fingerprints, sha256_text
 from ingest_assets.core.items import ItemContext, Record, Result, WorkItem, is_current
 from ingest_assets.core.layout import Layout
-from ingest_assets.core.ports import Worker
+from ingest_assets.core.ports import Alike, Claim, Standing, Worker
 from ingest_assets.core.schemas import TableSpec
 from ingest_assets.storage.parquet import Footer, RowReader
 from ingest_assets.storage.table import Parts, Table, existing_table, row_offsets

@@ -12,8 +12,6 @@ from pathlib import Path
 #
 # A flush takes milliseconds in which a worker could compute. Until it is done, a file survives the end of
 # every process, but not that of the machine; a machine that dies costs at most the last few.
-
-
 MOST_WAITING = 16  # files; then writers wait, for a disk that is slower than they are
 
 
@@ -41,34 +39,18 @@ class _Flusher:
         if error is not None:
             raise error
 
-    def wait(self) -> None:
-        self._waiting.join()
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-
     def _run(self) -> None:
         while True:
-            paths = self._take()
+            paths = [self._waiting.get()]
+            while not self._waiting.empty():  # what came meanwhile goes together: each folder is flushed once
+                paths.append(self._waiting.get_nowait())
             for path in (*paths, *dict.fromkeys(path.parent for path in paths)):
-                self._flush(path)
-            for _ in paths:
-                self._waiting.task_done()
-
-    def _take(self) -> list[Path]:
-        """What has come meanwhile goes together: folders are flushed once for all of it."""
-        taken = [self._waiting.get()]
-        while not self._waiting.empty():
-            taken.append(self._waiting.get_nowait())
-        return taken
-
-    def _flush(self, path: Path) -> None:
-        try:
-            flush(path)
-        except FileNotFoundError:
-            return  # replaced or committed and cleared away: nobody needs it any more
-        except OSError as error:
-            self._error = self._error or error
+                try:
+                    flush(path)
+                except FileNotFoundError:
+                    pass  # replaced or committed and cleared away: nobody needs it any more
+                except OSError as error:
+                    self._error = self._error or error
 
 
 _starting = threading.Lock()
@@ -77,20 +59,12 @@ _flusher: _Flusher | None = None
 
 def flush_soon(path: Path) -> None:
     """Have a file and its folder flushed; raises what an earlier flush of this process failed with."""
-    _own().add(path)
-
-
-def wait_for_flushes() -> None:
-    """Wait until all that was asked for is on the disk."""
-    _own().wait()
-
-
-def _own() -> _Flusher:
     global _flusher
     with _starting:
         if _flusher is None or _flusher.pid != os.getpid():  # a thread does not survive a fork
             _flusher = _Flusher()
-        return _flusher
+        flusher = _flusher
+    flusher.add(path)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from ingest_assets.core.items import Blob
 from ingest_assets.core.layout import Layout
 from ingest_assets.storage.atomic import replacing
 
-CHECKPOINT_BYTES = 8 * 1024 * 1024
+CHECKPOINT_BYTES = 8 * 1024 * 1024  # what a broken download costs at most, for one flush of the disk
 _BLOCK = 1024 * 1024
 
 
@@ -46,7 +46,10 @@ class ContentStore:
 
     def sweep(self, before_epoch_s: float) -> int:
         """Remove what broken downloads left, if nobody is writing it or touched it since; says how many."""
-        removed = _sweep_scratch(self._layout.blobs, before_epoch_s)
+        leftovers = [p for p in self._layout.blobs.rglob(".*.tmp") if p.stat().st_mtime < before_epoch_s]
+        for path in leftovers:
+            path.unlink(missing_ok=True)
+        removed = len(leftovers)
         for path in sorted(self._layout.partials.glob("*.part")):
             stream = _locked(path, create=False)
             if stream is None:
@@ -77,13 +80,6 @@ class ContentStore:
         stream = path.open("x+b")
         fcntl.flock(stream, fcntl.LOCK_EX)
         return PartialFile(self._layout, path, stream, None, self._checkpoint_bytes)
-
-
-def _sweep_scratch(folder: Path, before_epoch_s: float) -> int:
-    leftovers = [path for path in folder.rglob(".*.tmp") if path.stat().st_mtime < before_epoch_s]
-    for path in leftovers:
-        path.unlink(missing_ok=True)
-    return len(leftovers)
 
 
 def _locked(path: Path, *, create: bool) -> BinaryIO | None:
@@ -171,20 +167,17 @@ class PartialFile:
 
     def close(self) -> None:
         """Keep what may be continued, remove the rest, and let go of the file."""
+        may_continue = self._note is not None and self._size_bytes > 0
         try:
-            if not self._is_finished:
-                self._keep_or_remove()
+            if may_continue and not self._is_finished:
+                with contextlib.suppress(OSError):  # the disk is full: the note before is still true
+                    self._checkpoint()
+            elif not self._is_finished:
+                self._path.unlink(missing_ok=True)
+                self._forget()
         finally:
             with contextlib.suppress(OSError):  # closing flushes again what did not fit
                 self._stream.close()
-
-    def _keep_or_remove(self) -> None:
-        if self._note is not None and self._size_bytes > 0:
-            with contextlib.suppress(OSError):  # the disk is full: the note before is still true
-                self._checkpoint()
-        else:
-            self._path.unlink(missing_ok=True)
-            self._forget()
 
     def _recover(self) -> None:
         """Go on from what the note says is safe, if the bytes are still those."""

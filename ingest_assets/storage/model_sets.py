@@ -10,8 +10,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator
-from contextlib import closing
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -25,12 +24,11 @@ from ingest_assets.core.layout import Layout
 from ingest_assets.core.schemas import TableSpec
 from ingest_assets.storage.atomic import flush, replacing, sweep_scratch
 from ingest_assets.storage.locks import FileLock
-from ingest_assets.storage.parquet import Footer, naming_damage, read_footer, write_parquet
-from ingest_assets.storage.table import OldRows, Parts, Table
+from ingest_assets.storage.parquet import naming_damage, read_footer
+from ingest_assets.storage.table import Parts, Table, rewrite
 
-# Two folders that change places in one step, where the system can.
-
-
+# Two folders that change places in one step, where the system can. Python has no call for it: the numbers are
+# those of linux/fcntl.h and linux/fs.h.
 _HERE = -100  # AT_FDCWD
 _EXCHANGE = 2  # RENAME_EXCHANGE
 _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV}
@@ -88,7 +86,7 @@ class Family:
 
         A table that cannot be understood counts as one with rows: nobody knows what its loss would cost.
         """
-        return any(_may_have_rows(path) for path in _tables(self._folder()))
+        return any(_may_have_rows(path) for path in self._folder().glob("*.parquet"))
 
     def served(self) -> SetMark | None:
         """The set that readers find rows of."""
@@ -195,7 +193,7 @@ def set_of(path: Path) -> SetMark | None:
 def _mark_of_tables(folder: Path) -> SetMark | None:
     """For a folder without a mark: the set that all its tables agree on."""
     found: SetMark | None = None
-    for path in _tables(folder):
+    for path in folder.glob("*.parquet"):
         mark = set_of(path)
         if found is not None and mark is not None and mark.set != found.set:
             return SetMark(UNKNOWN, "several models")
@@ -210,10 +208,6 @@ def _may_have_rows(path: Path) -> bool:
         return bool(pq.read_metadata(path).num_rows)
     except (pa.ArrowInvalid, OSError):
         return True
-
-
-def _tables(folder: Path) -> Iterator[Path]:
-    return folder.glob("*.parquet")
 
 
 def _write(path: Path, mark: SetMark) -> None:
@@ -248,7 +242,9 @@ def prune(layout: Layout, spec: TableSpec, batch: str, chunks: Table, *, serves:
         if not serves:
             gone |= _not_chunked_so(path, chunks)
         if gone:
-            _rewrite(path, spec, footer, gone)
+            items = {item: record for item, record in footer.items.items() if item not in gone}
+            failures = {item: failure for item, failure in footer.failures.items() if item not in gone}
+            rewrite(path, spec, footer, replace(footer, items=items, failures=failures))
     except TableDamaged as damaged:
         if damaged.path != path:
             raise
@@ -263,19 +259,3 @@ def _not_chunked_so(path: Path, chunks: Table) -> set[str]:
         rows = pl.DataFrame(pq.ParquetFile(path).read(columns=["chunk_id", "doc_id"]))
     there = chunks.read(lambda rows: rows.select("chunk_id"))
     return set(rows.join(there, on="chunk_id", how="anti")["doc_id"])
-
-
-def _rewrite(path: Path, spec: TableSpec, footer: Footer, gone: Collection[str]) -> None:
-    with naming_damage(path):
-        schema = pq.read_schema(path).remove_metadata()
-    kept = {item: record for item, record in footer.items.items() if item not in gone}
-    failures = {item: failure for item, failure in footer.failures.items() if item not in gone}
-    as_stored = replace(spec, schema=schema)  # its dimension is its own
-    marks = replace(footer, items=kept, failures=failures).as_metadata()
-    write_parquet(path, as_stored, _rows(path, footer, kept), marks)
-
-
-def _rows(path: Path, footer: Footer, kept: Collection[str]) -> Iterator[pa.Table]:
-    with closing(OldRows(path, footer.items)) as stored:
-        for rows in stored.of(kept):
-            yield rows.replace_schema_metadata(None)

@@ -257,10 +257,7 @@ def _remembered(path: Path, state: tuple[int, ...]) -> Footer | None:
 
 
 def _read(path: Path) -> Footer | None:
-    return _parse(pq.read_metadata(path).metadata or {})
-
-
-def _parse(raw: Mapping[bytes, bytes]) -> Footer | None:
+    raw = pq.read_metadata(path).metadata or {}
     texts = {key.decode(): value.decode() for key, value in raw.items() if key.startswith(_PREFIX.encode())}
     values = {key.removeprefix(_PREFIX): value for key, value in texts.items()}
     if values.pop("schema_version", None) != SCHEMA_VERSION:

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,26 +56,21 @@ class Parts:
         return self._layout.part(self._spec.asset, self._batch, item_id)
 
     def read(self, item_id: str) -> pa.Table:
-        """The rows of one part."""
-        return pq.ParquetFile(self.path(item_id)).read()
+        """The rows of one part; `TableDamaged` when it cannot be read."""
+        path = self.path(item_id)
+        with naming_damage(path):
+            return pq.ParquetFile(path).read()
 
     def records(self) -> dict[str, Record]:
         """What is staged, by item. A damaged part counts as absent: its item is simply done again."""
-        records: dict[str, Record] = {}
-        for path in self._files():
-            footer = read_footer(path, often=False)
-            if footer is not None:
-                records.update(footer.items)
-        return records
+        files = sorted(self._folder.glob("*.parquet")) if self._folder.is_dir() else []
+        footers = (read_footer(path, often=False) for path in files)
+        return {item: record for footer in footers if footer for item, record in footer.items.items()}
 
     def clear(self) -> None:
         """Remove every part; call it once their rows are committed."""
         if self._folder.is_dir():
             shutil.rmtree(self._folder)
-
-    def _files(self) -> Iterator[Path]:
-        if self._folder.is_dir():
-            yield from sorted(self._folder.glob("*.parquet"))
 
 
 # The rows of a new file: what stays of the old one, and what the parts hold, in the order of the plan.
@@ -127,14 +122,9 @@ def merged_rows(
         stored = stack.enter_context(contextlib.closing(OldRows(path, old))) if old else None
         for is_fresh, together in groupby(items, key=fresh.__contains__):
             if is_fresh or stored is None:
-                yield from map(partial(_part_rows, parts), together)
+                yield from map(parts.read, together)
             else:
                 yield from stored.of(together)
-
-
-def _part_rows(parts: Parts, item: str) -> pa.Table:
-    with naming_damage(parts.path(item)):
-        return parts.read(item)
 
 
 @dataclass(frozen=True)
@@ -306,17 +296,17 @@ def forget_failures(layout: Layout, spec: TableSpec, batch: str, item_ids: Colle
     if footer is None or not found:
         return []
     kept = {item: failure for item, failure in footer.failures.items() if item not in item_ids}
-    with naming_damage(path):
-        stored = pq.ParquetFile(path)
-    with stored:
-        # As it was written: the settings, and with them the columns, may be others by now.
-        as_stored = replace(spec, schema=stored.schema_arrow.remove_metadata())
-        write_parquet(path, as_stored, _rows(stored, path), replace(footer, failures=kept).as_metadata())
+    rewrite(path, spec, footer, replace(footer, failures=kept))
     return found
 
 
-def _rows(stored: pq.ParquetFile, path: Path) -> Iterator[pa.Table]:
-    for group in range(stored.num_row_groups):
-        with naming_damage(path):
-            rows = stored.read_row_group(group)
-        yield rows.replace_schema_metadata(None)
+def rewrite(path: Path, spec: TableSpec, old: Footer, new: Footer) -> None:
+    """Write a table again with only what its new footer names. The caller holds the table's lock.
+
+    Columns stay as they were written: the settings, and with them the schema, may be others by now.
+    """
+    with naming_damage(path):
+        as_stored = replace(spec, schema=pq.read_schema(path).remove_metadata())
+    with contextlib.closing(OldRows(path, old.items)) as stored:
+        rows = (piece.replace_schema_metadata(None) for piece in stored.of(new.items))
+        write_parquet(path, as_stored, rows, new.as_metadata())

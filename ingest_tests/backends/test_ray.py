@@ -23,7 +23,7 @@ from ingest_assets.runner import Manifest, QuietHooks, RunSpec, read_manifest, r
 from ingest_assets.settings.execution import ExecutionOptions, StageOptions
 from ingest_tests.backends.ended import all_gone
 from ingest_tests.ray_nodes import two_worker_nodes
-from ingest_tests.runner.fakes import plan_of
+from ingest_tests.runner.fakes import adds_up, plan_of
 from ingest_tests.runner.workers import announced, by_name
 
 
@@ -169,7 +169,7 @@ def test_a_cluster_that_is_gone_stops_the_stage_and_the_next_one_gets_another(tm
 
     assert outcome.cancelled_reason is not None
     assert "the Ray cluster is gone" in outcome.cancelled_reason
-    assert outcome.adds_up()
+    assert adds_up(outcome)
     assert after.succeeded == 1
 
 

@@ -7,7 +7,7 @@ from ingest_assets.backends import ThreadBackend
 from ingest_assets.core.items import ItemContext, Result, WorkItem
 from ingest_assets.runner import RunSpec, run_stage
 from ingest_assets.settings.execution import StageOptions
-from ingest_tests.runner.fakes import plan_of
+from ingest_tests.runner.fakes import adds_up, plan_of
 
 
 def test_a_late_result_is_thrown_away_and_the_thread_comes_back():
@@ -45,7 +45,7 @@ def test_too_many_abandoned_threads_cancel_the_stage():
         "stopped because 11 threads are stuck in items past their limit of 0.02 s: at most 10 may be"
     )
     assert outcome.failed == 11
-    assert outcome.adds_up()
+    assert adds_up(outcome)
 
 
 def test_limits_of_different_lengths_end_in_their_own_order():

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from ingest_assets.core.errors import DocumentMissing, ItemError, StageError
-from ingest_assets.core.items import Record, StageOutcome, WorkItem, is_current, retrying
+from ingest_assets.core.items import Record, WorkItem, is_current, retrying
 from ingest_assets.parsing.errors import CorruptDocument, TooManyPages
 
 
@@ -75,17 +75,3 @@ def test_a_work_item_survives_pickling() -> None:
     item = WorkItem("docs:é", "f", "c", ("in",), ("out",), {"row": 1}, 2.0, Record("f", 1), error)
 
     assert pickle.loads(pickle.dumps(item)) == item
-
-
-@pytest.mark.parametrize(
-    ("counts", "adds_up"),
-    [
-        ({"scheduled": 6, "succeeded": 1, "failed": 2, "cancelled": 3}, True),
-        ({"scheduled": 6, "succeeded": 6, "skipped": 4}, True),
-        ({"scheduled": 6, "succeeded": 5}, False),
-        ({"scheduled": 0, "failed": 1}, False),
-    ],
-)
-def test_an_outcome_says_whether_it_adds_up(counts: dict[str, int], adds_up: bool) -> None:
-    """Skipped items were never scheduled."""
-    assert StageOutcome(stage="chunks", **counts).adds_up() is adds_up

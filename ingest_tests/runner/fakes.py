@@ -32,6 +32,12 @@ def known_to_fail(name: str, *, retryable: bool = False) -> WorkItem:
     return WorkItem(name, fingerprint="f", known_failure=error)
 
 
+def adds_up(outcome: StageOutcome) -> bool:
+    """Every scheduled item has one end; what is cancelled is the rest, and never below zero."""
+    ended = outcome.succeeded + outcome.failed + outcome.cancelled
+    return outcome.scheduled == ended and outcome.cancelled >= 0
+
+
 class FastClock:
     """Waiting is instant: when nothing arrives, the time asked for has simply passed."""
 

@@ -16,7 +16,7 @@ from ingest_assets.core.items import Plan, Result, StageOutcome, WorkItem
 from ingest_assets.core.ports import ExecutionBackend
 from ingest_assets.runner import Manifest, ManifestRow, RunSpec, read_manifest, run_stage
 from ingest_assets.settings.execution import StageOptions
-from ingest_tests.runner.fakes import Recording
+from ingest_tests.runner.fakes import Recording, adds_up
 from ingest_tests.runner.workers import Writing
 
 
@@ -93,5 +93,5 @@ def interrupted(
 def require_agreement(outcome: StageOutcome, rows: dict[str, ManifestRow]) -> None:
     """The manifest must say what the outcome says."""
     counted = {"done": outcome.succeeded, "failed": outcome.failed, "cancelled": outcome.cancelled}
-    assert outcome.adds_up()
+    assert adds_up(outcome)
     assert Counter(row.status for row in rows.values()) == Counter(counted)

@@ -88,18 +88,17 @@ def test_a_dry_run_says_what_would_happen_and_touches_nothing(tmp_path):
         )
     )
 
-    assert outcome.verdicts == {"ok-0": "skip", "fail-1": "known_failure", "ok-2": "run", "ok-3": "run"}
     assert (outcome.scheduled, outcome.skipped, outcome.known_failures) == (0, 2, 1)
     assert hooks.calls == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dry_run_with_force_would_run_everything():
-    """The verdicts follow the options."""
+    """What is counted follows the options."""
     outcome = run_stage(
         RunSpec(mixed(), by_name, StageOptions(dry_run=True, force=True), backend=ThreadBackend(1))
     )
-    assert set(outcome.verdicts.values()) == {"run"}
+    assert (outcome.skipped, outcome.known_failures) == (0, 0)
 
 
 def test_force_moves_what_it_overwrites_into_quarantine(tmp_path):

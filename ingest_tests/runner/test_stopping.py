@@ -8,7 +8,7 @@ from ingest_assets.backends import ThreadBackend
 from ingest_assets.core.items import WorkItem
 from ingest_assets.runner import Manifest, RunSpec, read_manifest, run_stage
 from ingest_assets.settings.execution import StageOptions
-from ingest_tests.runner.fakes import Recording, plan_from, plan_of
+from ingest_tests.runner.fakes import Recording, adds_up, plan_from, plan_of
 from ingest_tests.runner.workers import by_name
 
 
@@ -21,7 +21,7 @@ def test_a_budget_of_zero_stops_on_the_first_failure():
 
     assert (outcome.succeeded, outcome.failed) == (1, 1)
     assert 0 < outcome.cancelled <= 4
-    assert outcome.adds_up()
+    assert adds_up(outcome)
     assert outcome.cancelled_reason == "stopped after 1 of 2 finished items failed: the error budget is 0"
 
 

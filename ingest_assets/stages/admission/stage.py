@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from ingest_assets.core.duplicates import Alike, Claim, Standing
 from ingest_assets.core.identity import canonical_json, fingerprints, installed_versions, sha256_text
 from ingest_assets.core.items import ItemContext, WorkItem
+from ingest_assets.core.ports import Alike, Claim, Standing
 from ingest_assets.core.schemas import ADMISSION, TableSpec
 from ingest_assets.settings.admission import CHECKS, AdmissionOptions, Check, Reason
 from ingest_assets.stages.base import PRELOAD, AfterBatch, Candidate, Stage

@@ -1,13 +1,15 @@
-"""Counts, progress lines and hooks of one run."""
+"""What others hear of one run: its counts, the manifest's rows, progress lines and hooks."""
 
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from ingest_assets.core.errors import StageError
+from ingest_assets.core.errors import ItemCancelled, StageError
 from ingest_assets.core.items import Percentiles, Result, StageOutcome, Verdict, WorkItem
-from ingest_assets.runner.attempt import Attempt, cancelled_row, caught, exec_s, queue_s, row_of
+from ingest_assets.runner.attempt import Attempt, caught, described, exec_s, queue_s
+from ingest_assets.runner.manifest import ManifestRow
 from ingest_assets.runner.schedule import Ticket
 from ingest_assets.runner.telemetry import StageTelemetry
 
@@ -15,10 +17,8 @@ if TYPE_CHECKING:
     from ingest_assets.runner.run import RunSpec
 
 # The numbers of a running stage, in memory that does not grow with the plan.
-
-
 RESERVOIR_SIZE = 1024
-MAX_WARNINGS = 100
+MAX_WARNINGS = 100  # a hook that always fails would say the same of every item
 
 
 class Reservoir:
@@ -41,8 +41,8 @@ class Reservoir:
         if not self._sample:
             return Percentiles()
         ordered = sorted(self._sample)
-        p50, p95, p99 = (ordered[int(share * len(ordered))] for share in (0.5, 0.95, 0.99))
-        return Percentiles(p50=p50, p95=p95, p99=p99)
+        p50, p95 = (ordered[int(share * len(ordered))] for share in (0.5, 0.95))
+        return Percentiles(p50=p50, p95=p95)
 
 
 class Tally:
@@ -86,16 +86,14 @@ class Tally:
         else:
             self._more_warnings += 1
 
-    def outcome(
-        self, *, stage: str, policy: str, workers: int, workers_reason: str, wall_s: float
-    ) -> StageOutcome:
+    def outcome(self, spec: "RunSpec", wall_s: float) -> StageOutcome:
         """The numbers so far, frozen."""
         more = [f"and {self._more_warnings} more warnings"] if self._more_warnings else []
         return StageOutcome(
-            stage=stage,
-            policy=policy,
-            workers=workers,
-            workers_reason=workers_reason,
+            stage=spec.plan.stage,
+            policy=spec.options.policy,
+            workers=spec.backend.workers,
+            workers_reason=spec.workers_reason,
             scheduled=self.scheduled,
             skipped=self.skipped,
             known_failures=self.known_failures,
@@ -116,7 +114,7 @@ class Tally:
         )
 
 
-PROGRESS_INTERVAL_S = 0.1
+PROGRESS_INTERVAL_S = 0.1  # no eye sees more
 _log = logging.getLogger("ingest_assets.runner")
 
 
@@ -130,7 +128,6 @@ class Reporter:
         self._telemetry: StageTelemetry | None = None
         self.records_items = False
         self._started_s = self._told_at_s = spec.clock.monotonic_s()
-        self._ended_s: float | None = None
 
     def start(self) -> None:
         """Open telemetry, hooks and progress."""
@@ -171,9 +168,20 @@ class Reporter:
         self._tally.queue_s.add(queue_s(ticket, attempt))
         self._tally.exec_s.add(exec_s(attempt))
         self._tally.cpu_s += attempt.cpu_s
-        if (manifest := self._manifest) is not None:
-            row = row_of(ticket, attempt, stage=self._stage, run_id=self._spec.run_id)
-            self._guard("the manifest", lambda: manifest.append(row))
+        result, error = attempt.result, attempt.error
+        self._append_row(
+            ticket,
+            attempt.ended_epoch_s,
+            status="done" if error is None else "failed",
+            outputs=result.outputs if result else (),
+            counts={**({"rows": result.rows} if result else {}), **attempt.counts},
+            timings={
+                "queue_s": round(queue_s(ticket, attempt), 6),
+                "exec_s": round(exec_s(attempt), 6),
+                "cpu_s": round(attempt.cpu_s, 6),
+            },
+            error=error.model_dump() if error else None,
+        )
         self._tell_telemetry(lambda telemetry: telemetry.attempt_ended(ticket, attempt))
 
     def report_progress(self) -> None:
@@ -191,30 +199,47 @@ class Reporter:
 
     def finish(self, unfinished: Sequence[Ticket]) -> StageOutcome:
         """Record what was cancelled, then close everything; called on every way out."""
-        self._ended_s = self._clock.monotonic_s()
+        wall_s = self._clock.monotonic_s() - self._started_s
+
+        def outcome() -> StageOutcome:
+            """Each listener hears of the warnings about those before it."""
+            return self._tally.outcome(self._spec, wall_s)
+
         for ticket in unfinished:
             self._record_cancelled(ticket)
         if self._manifest is not None:
             self._guard("the manifest", self._manifest.close)
         now_s = self._clock.epoch_s()
-        self._tell_telemetry(lambda telemetry: telemetry.finish(self._outcome(), now_s))
+        self._tell_telemetry(lambda telemetry: telemetry.finish(outcome(), now_s))
         try:
             self._tell_progress()
-            self._guard("the progress display", lambda: self._progress.finish(self._outcome()))
+            self._guard("the progress display", lambda: self._progress.finish(outcome()))
         finally:  # an interrupt in the display must not leave open what the hooks opened
-            self._guard("the after_stage hook", lambda: self._hooks.after_stage(self._outcome()))
+            self._guard("the after_stage hook", lambda: self._hooks.after_stage(outcome()))
         if (flush := self._spec.telemetry.flush) is not None:
             self._guard("the telemetry", flush)
-        return self._outcome()
+        return outcome()
 
     def _record_cancelled(self, ticket: Ticket) -> None:
         reason, now_s = self._tally.cancelled_reason or "cancelled", self._clock.epoch_s()
-        if (manifest := self._manifest) is not None:
-            row = cancelled_row(
-                ticket, reason, stage=self._stage, run_id=self._spec.run_id, now_epoch_s=now_s
-            )
-            self._guard("the manifest", lambda: manifest.append(row))
+        error = described(ItemCancelled(reason), stage=self._stage, item_id=ticket.item.item_id)
+        self._append_row(ticket, now_s, status="cancelled", error=error.model_dump())
         self._tell_telemetry(lambda telemetry: telemetry.item_cancelled(ticket, reason, now_s))
+
+    def _append_row(self, ticket: Ticket, finished_epoch_s: float, **fields: Any) -> None:
+        if (manifest := self._manifest) is None:
+            return
+        row = ManifestRow(
+            stage=self._stage,
+            item_id=ticket.item.item_id,
+            attempt_no=ticket.attempt_no,
+            run_id=self._spec.run_id,
+            fingerprint=ticket.item.fingerprint,
+            cfg_hash=ticket.item.cfg_hash,
+            finished_at=datetime.fromtimestamp(finished_epoch_s, UTC).isoformat(timespec="milliseconds"),
+            **fields,
+        )
+        self._guard("the manifest", lambda: manifest.append(row))
 
     def _tell_progress(self) -> None:
         tally = self._tally
@@ -238,16 +263,6 @@ class Reporter:
         if (telemetry := self._telemetry) is not None:
             self._guard("the telemetry", lambda: tell(telemetry))
 
-    def _outcome(self) -> StageOutcome:
-        now_s = self._clock.monotonic_s() if self._ended_s is None else self._ended_s
-        return self._tally.outcome(
-            stage=self._stage,
-            policy=self._spec.options.policy,
-            workers=self._spec.backend.workers,
-            workers_reason=self._spec.workers_reason,
-            wall_s=now_s - self._started_s,
-        )
-
     def _guard(self, who: str, call: Callable[[], None]) -> None:
         _, error = caught(call)
         if error is not None:
@@ -256,11 +271,8 @@ class Reporter:
             self._tally.warn(text)
 
 
-# Hooks that do nothing: the default, and a base for hooks that care for one call only.
-
-
 class QuietHooks:
-    """Override what you need."""
+    """Hooks that do nothing: the default, and a base for those that care for one call only."""
 
     def before_stage(self, stage: str) -> None:
         """Called once, before the plan is read."""
