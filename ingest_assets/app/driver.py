@@ -6,7 +6,7 @@ Dagster runs of the same list. A run that a person starts in the web UI refreshe
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -155,7 +155,11 @@ def commit_staged(
             prune_unwanted(home, stage, batch)
     finally:
         staged.release()
-    return committed, cut_over(home, stage, say) if has_sets else None
+    if not has_sets:
+        return committed, None
+    building = cut_over(home, stage, say)
+    # A set that has taken over stands in another folder than the one it was committed to.
+    return replace(committed, path=home.layout.table(home.asset(stage), batch)), building
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,17 +47,19 @@ class StageState:
 def batch_states(
     home: Home, batch: str, stages: Sequence[str] | None = None, *, due_at: float | None = None
 ) -> list[StageState]:
-    """The state of each of these stages; what one of them will run counts as to be run below it too.
+    """The state of each of these stages; what one of them will run or remove counts so below it too.
 
     What is still to be acquired is to be run; with `due_at`, only what can be tried by then.
     """
     states: dict[str, StageState] = {}
     for stage, node in home.graph.items():
         if stages is None or stage in stages:
-            pending = {item for above in node.reads if above in states for item in states[above].run}
+            above = [states[read] for read in node.reads if read in states]
+            pending = {item for state in above for item in state.run}
             if not node.reads:
                 pending = set(home.awaited(batch, due_at))
-            states[stage] = _state(home, stage, batch, pending)
+            gone = {item for state in above for item in state.removed} - pending
+            states[stage] = _state(home, stage, batch, pending, gone)
     return list(states.values())
 
 
@@ -89,11 +91,11 @@ def _mark(home: Home, batch: str, revision: int) -> str | None:
     return sha256_text(canonical_json(facts))
 
 
-def _state(home: Home, stage: str, batch: str, pending: set[str]) -> StageState:
+def _state(home: Home, stage: str, batch: str, pending: set[str], gone: set[str]) -> StageState:
     path = home.layout.table(home.asset(stage), batch)
     stored = read_footer(path)
     try:
-        items = home.plan(stage, batch)
+        items = [item for item in home.plan(stage, batch) if item.item_id not in gone]
     except TableMissing:
         items = []
     # Only what is committed counts: rows that wait as parts are finished, but nobody can read them yet.
@@ -142,7 +144,7 @@ def forecast(home: Home, batch: str, stages: Sequence[str], config: RunOptions, 
     """Give it a home that only looks: what a run does to the ledger first is done to the copy."""
     fetch, waiting = _to_fetch(home, batch, now) if INTAKE in stages else ((), 0)
     states, blocked = [], ""
-    for state in batch_states(home, batch, stages, due_at=now):
+    for state in batch_states(home, batch, stages, due_at=now + PATIENCE_S):
         if blocked := _missing_above(home, state, stages):
             break
         options = config.over(home.options(state.stage))

@@ -112,12 +112,13 @@ Verdict = Literal["run", "skip", "known_failure"]
 
 
 class Percentiles(BaseModel):
-    """Seconds at the 50th and 95th percentile; zero when nothing ran."""
+    """Seconds at the 50th, 95th and 99th percentile; zero when nothing ran."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     p50: float = 0.0
     p95: float = 0.0
+    p99: float = 0.0
 
 
 class StageOutcome(BaseModel):
@@ -148,6 +149,7 @@ class StageOutcome(BaseModel):
     exec_s: Percentiles = Percentiles()
     errors: tuple[StageError, ...] = Field((), description="One per failed item: its last error.")
     warnings: tuple[str, ...] = Field((), description="What hooks or workers complained about.")
+    verdicts: dict[str, Verdict] = Field(default_factory=dict, description="Filled by a dry run.")
 
 
 # The steps that people run by name, in this order; each step is a job of its own.

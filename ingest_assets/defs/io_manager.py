@@ -13,6 +13,7 @@ from ingest_assets.app.driver import STATISTICS, Statistics, commit_staged, fini
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
 from ingest_assets.app.model_switch import Building
+from ingest_assets.app.repair import putting_damage_aside
 from ingest_assets.app.stage_run import Staged
 from ingest_assets.core.schemas import LEXICAL_STATS, TableSpec
 from ingest_assets.defs.keys import unfinished_runs
@@ -49,7 +50,8 @@ class ParquetTables(dg.IOManager):
         """Commit the parts; the table is there whole, or as it was. A set that is whole by that serves."""
         home, stage, batch = self.home, obj.outcome.stage, obj.commit.batch
         committed, building = commit_staged(home, obj, context.log.info)
-        metadata = table_metadata(committed, obj.commit.spec)
+        with putting_damage_aside(home):  # rows that were carried over are read here for the first time
+            metadata = table_metadata(committed, obj.commit.spec)
         if GRAPH[stage].has_sets:
             metadata |= set_metadata(home, stage, batch, building)
         context.add_output_metadata(metadata)

@@ -41,8 +41,8 @@ class Reservoir:
         if not self._sample:
             return Percentiles()
         ordered = sorted(self._sample)
-        p50, p95 = (ordered[int(share * len(ordered))] for share in (0.5, 0.95))
-        return Percentiles(p50=p50, p95=p95)
+        p50, p95, p99 = (ordered[int(share * len(ordered))] for share in (0.5, 0.95, 0.99))
+        return Percentiles(p50=p50, p95=p95, p99=p99)
 
 
 class Tally:

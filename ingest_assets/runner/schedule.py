@@ -193,12 +193,14 @@ def verdict_of(item: WorkItem, options: StageOptions) -> Verdict:
 
 def dry_run(plan: Plan, options: StageOptions, workers: int, workers_reason: str) -> StageOutcome:
     """What would happen; touches nothing. Nothing is scheduled, so the numbers add up."""
-    verdicts = Counter(verdict_of(item, options) for item in plan.items)
+    verdicts = {item.item_id: verdict_of(item, options) for item in plan.items}
+    counts = Counter(verdicts.values())
     return StageOutcome(
         stage=plan.stage,
         policy=options.policy,
         workers=workers,
         workers_reason=workers_reason,
-        skipped=verdicts["skip"] + verdicts["known_failure"],
-        known_failures=verdicts["known_failure"],
+        skipped=counts["skip"] + counts["known_failure"],
+        known_failures=counts["known_failure"],
+        verdicts=verdicts,
     )

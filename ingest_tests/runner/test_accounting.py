@@ -86,7 +86,7 @@ def test_percentiles_are_exact_while_they_fit_and_close_when_they_do_not():
     small = Reservoir(random.Random(1))
     for value in range(1, 101):
         small.add(float(value))
-    assert (small.percentiles().p50, small.percentiles().p95) == (51, 96)
+    assert (small.percentiles().p50, small.percentiles().p95, small.percentiles().p99) == (51, 96, 100)
 
     large, twin = Reservoir(random.Random(2)), Reservoir(random.Random(2))
     for value in range(100_000):

@@ -89,16 +89,17 @@ def test_a_dry_run_says_what_would_happen_and_touches_nothing(tmp_path):
     )
 
     assert (outcome.scheduled, outcome.skipped, outcome.known_failures) == (0, 2, 1)
+    assert outcome.verdicts == {"ok-0": "skip", "fail-1": "known_failure", "ok-2": "run", "ok-3": "run"}
     assert hooks.calls == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dry_run_with_force_would_run_everything():
-    """What is counted follows the options."""
+    """The verdicts follow the options."""
     outcome = run_stage(
         RunSpec(mixed(), by_name, StageOptions(dry_run=True, force=True), backend=ThreadBackend(1))
     )
-    assert (outcome.skipped, outcome.known_failures) == (0, 0)
+    assert set(outcome.verdicts.values()) == {"run"}
 
 
 def test_force_moves_what_it_overwrites_into_quarantine(tmp_path):

@@ -60,12 +60,12 @@ def test_documents_that_are_cut_anew_are_found_as_they_were_until_the_new_set_is
 def test_a_home_that_is_open_follows_a_cut_over_by_another(world: World):
     """Servers keep theirs open; where a set's tables are is asked anew each time."""
     home = world.home(4)
-    before = home.stages["lexical"].spec.asset
+    before = home.spec("lexical").asset
 
     world.run(4)
 
     assert before == f"embeddings/lexical@{home.set_marks['lexical'].set}"
-    assert home.stages["lexical"].spec.asset == "embeddings/lexical"
+    assert home.spec("lexical").asset == "embeddings/lexical"
 
 
 def test_a_plan_says_what_a_switch_means_and_changes_nothing(world: World):
@@ -134,7 +134,7 @@ def test_tables_from_before_there_were_sets_serve_until_a_whole_set_is_there(wor
     """Nobody has to do anything."""
     for path in _tables(world):
         _without_set(path)
-    world.home(1).layout.set_marks["embeddings/lexical"].unlink()
+    world.home(1).layout.set_mark("embeddings/lexical").unlink()
     old, (first, second) = world.served(), world.batches
     assert {set_of(path).set for path in _tables(world)} == {UNKNOWN}
 
