@@ -5,10 +5,12 @@ import ctypes
 import logging
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Mapping
@@ -103,8 +105,8 @@ def _serve(home: Home, port: int, environment: Mapping[str, str]) -> int:
     # Each starts a code server of its own.
     module = ["-m", "ingest_assets.definitions"]
     commands = {
-        "web-server": ["dagster_webserver", "-h", ADDRESS, "-p", str(port), *module],
-        "daemon": ["dagster._daemon", "run", *module],
+        "web-server": [_program("dagster-webserver"), "-h", ADDRESS, "-p", str(port), *module],
+        "daemon": [_program("dagster-daemon"), "run", *module],
     }
     servers = [Server(name, line, home, environment) for name, line in commands.items()]
 
@@ -127,6 +129,17 @@ def _serve(home: Home, port: int, environment: Mapping[str, str]) -> int:
                 server.stop(_STOP_SECONDS)
 
 
+def _program(name: str) -> str:
+    """A command of Dagster's packages: beside this Python, or wherever a shell finds it."""
+    places = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
+    found = shutil.which(name, path=os.pathsep.join(places))
+    if found is None:
+        raise ConfigError(
+            f"{name}: not found beside {sys.executable} or on PATH; run pip install dagster dagster-webserver."
+        )
+    return found
+
+
 class Server:
     """One child: its output goes to a log of bounded size, and it ends when its parent does."""
 
@@ -134,7 +147,7 @@ class Server:
         self.name = name
         self.log = home.layout.logs / f"{name}.log"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *command],
+            command,
             env=os.environ | environment,
             cwd=home.layout.home,
             stdin=subprocess.DEVNULL,
