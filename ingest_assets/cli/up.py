@@ -135,7 +135,7 @@ def _program(name: str) -> str:
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
         raise ConfigError(
-            f"{name}: not found beside {sys.executable} or on PATH; run pip install dagster dagster-webserver."
+            f"{name}: not found beside {sys.executable} or on PATH; pip install dagster dagster-webserver."
         )
     return found
 
