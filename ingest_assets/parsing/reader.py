@@ -197,7 +197,8 @@ class DocumentReader:
 
     def _pipeline(self, kind: str, known: ReadPages = _NOTHING) -> tuple[Any, OcrClock]:
         pipeline = self._engines.pipeline(kind)
-        if self._engines.reads_ranges(kind):
+        # Not for PDFs alone: pictures go through the same pipeline, and must not get a PDF's pages.
+        if hasattr(pipeline, "given"):
             pipeline.given = known
         clock = getattr(getattr(pipeline, "ocr_model", None), "clock", None) or OcrClock()
         clock.restart(self._options.ocr_timeout_seconds, known.ocr_seconds)

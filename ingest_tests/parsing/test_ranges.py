@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageDraw
 
 from ingest_assets.parsing.errors import OcrTimeout
 from ingest_assets.parsing.media import PDF
@@ -57,6 +58,21 @@ def test_pages_are_counted_without_reading_them(reader: DocumentReader, book):
     """What has no pages of its own has none to share."""
     assert reader.count_pages(book, book.name, PDF) == PAGES
     assert reader.count_pages(book, "notes.md", "text/markdown") == 0
+
+
+def test_pages_of_one_document_never_reach_the_next(reader: DocumentReader, book, tmp_path):
+    """A picture is read by the pipeline that just had a long PDF's pages given to it."""
+    note = tmp_path / "note.png"
+    picture = Image.new("RGB", (900, 400), "white")
+    ImageDraw.Draw(picture).text((60, 150), "Queen found", fill="black", font_size=64)
+    picture.save(note)
+    before = reader.read(note, note.name, "image/png")
+    pages = reader.read_pages(book, book.name, PDF, PageRange(1, PAGES))
+
+    reader.read(book, book.name, PDF, pages)
+
+    assert reader.read(note, note.name, "image/png") == before
+    assert "Queen found" in before.doctags
 
 
 @pytest.mark.slow
