@@ -146,9 +146,13 @@ def executing(home: Home, progress: str, *, with_settings: bool = False) -> Iter
     grace_s = max(home.options(stage).grace_s for stage in home.graph)
     answer = f"ingest: stopping; running documents get up to {grace_s:g} s, Ctrl-C again ends at once"
     in_process = InProcess(
-        home, progress=progress, with_settings=with_settings, is_interrupted=lambda: PRESSES.count > 0
+        home,
+        progress=progress,
+        with_settings=with_settings,
+        is_interrupted=lambda: PRESSES.count > 0,
+        during_run=lambda: PRESSES.answered(answer),
     )
-    with PRESSES.answered(answer), in_process as executor:
+    with in_process as executor:
         yield executor
 
 

@@ -32,7 +32,8 @@ class InProcess:
     """Runs of one home; an `Executor` of the driver. The instance is open for as long as the `with` block.
 
     `with_settings` is for a home whose settings are not those of its file: steps get them too.
-    `is_interrupted` says whether the command was asked to end, which Dagster forgets while it closes a run.
+    `is_interrupted` says whether the command was asked to end, which Dagster forgets while it closes a run;
+    each run is inside `during_run()`.
     """
 
     def __init__(
@@ -42,8 +43,9 @@ class InProcess:
         progress: str = "log",
         with_settings: bool = False,
         is_interrupted: Callable[[], bool] = lambda: False,
+        during_run: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
-        self._home, self._is_interrupted = home, is_interrupted
+        self._home, self._is_interrupted, self._during_run = home, is_interrupted, during_run
         settings = settings_to_json(home.settings) if with_settings else ""
         self._resource = HomeResource(path=str(home.layout.home), settings=settings)
         self._progress = progress
@@ -95,12 +97,13 @@ class InProcess:
             raise KeyboardInterrupt
         quiet = {"console": {"config": {"log_level": "CRITICAL"}}}
         try:
-            result = self._definitions.resolve_job_def(job).execute_in_process(
-                instance=self._instance,
-                run_config={"ops": dict(ops), "loggers": quiet},
-                raise_on_error=False,
-                **arguments,
-            )
+            with self._during_run():
+                result = self._definitions.resolve_job_def(job).execute_in_process(
+                    instance=self._instance,
+                    run_config={"ops": dict(ops), "loggers": quiet},
+                    raise_on_error=False,
+                    **arguments,
+                )
         except dg.DagsterExecutionInterruptedError:
             raise KeyboardInterrupt from None
         ends = [event for event in result.all_events if event.event_type_value == "PIPELINE_FAILURE"]
