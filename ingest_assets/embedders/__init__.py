@@ -5,6 +5,7 @@
 The built-in ones are `torch.py` (transformers and sentence-transformers), `onnx.py` (exports of
 `onnx_export.py` on the CPU), `remote.py` (any endpoint with OpenAI's protocol, asked by `endpoint.py`) and
 `sparse.py` (SPLADE). `model_files.py` finds, checks and loads model folders, `model_fetch.py` downloads them,
-and `model_recipe.py` reads how a model is to be used. `batching.py` joins texts of several documents,
-`cache.py` remembers vectors between runs, and `errors.py` lists why a text may have no vector.
+and `model_recipe.py` reads how a model is to be used. `batching.py` joins texts of several documents into
+micro-batches, whose default sizes stand with each provider, `cache.py` remembers vectors between runs, and
+`errors.py` lists why a text may have no vector.
 """

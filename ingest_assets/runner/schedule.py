@@ -180,7 +180,7 @@ class SystemClock:
 def verdict_of(item: WorkItem, options: StageOptions) -> Verdict:
     """Resume skips what is current and what is known to fail; `force` and `resume = false` run everything.
 
-    What is on hold never runs: a person chose others.
+    What is on hold never runs: a person chose others. `app/plan.py` foretells the same for whole batches.
     """
     if item.on_hold:
         return "skip" if item.satisfies() else "known_failure"

@@ -14,7 +14,7 @@ from ingest_assets.runner import NoProgress
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_assets.stages.doctags import DoctagsStage, PageStore
-from ingest_tests.parsing.embedded.papers import Sheet, paper
+from ingest_tests.parsing.pdf.papers import Sheet, paper
 from ingest_tests.stages.test_doctags import planned
 
 STAGE = DoctagsStage()

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from ingest_tests.bench.figures import Size
-from ingest_tests.parsing.embedded.papers import WIDTH, WORDS, Sheet, paper
+from ingest_tests.parsing.pdf.papers import WIDTH, WORDS, Sheet, paper
 
 _LENGTHS = (1, 2, 3, 4)  # sections or pages
 _EACH = {"html": 25, "md": 25, "docx": 10, "pdf": 3}

@@ -7,7 +7,7 @@ import pytest
 
 from ingest_assets.parsing.page_ranges import SHORTEST
 from ingest_tests.conftest import Command
-from ingest_tests.parsing.embedded.papers import WIDTH, Sheet, paper
+from ingest_tests.parsing.pdf.papers import WIDTH, Sheet, paper
 
 PAGES = 2 * SHORTEST + 1
 

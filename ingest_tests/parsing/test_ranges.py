@@ -13,7 +13,7 @@ from ingest_assets.parsing.media import PDF
 from ingest_assets.parsing.page_ranges import SHORTEST, PageRange, ReadPages, ranges_of, together, unpacked
 from ingest_assets.parsing.reader import DocumentReader
 from ingest_assets.settings.parsing import ParsingOptions
-from ingest_tests.parsing.embedded.papers import WIDTH, Sheet, paper
+from ingest_tests.parsing.pdf.papers import WIDTH, Sheet, paper
 
 PAGES = 5
 

@@ -19,7 +19,7 @@ from ingest_assets.stages.doctags import (
     long_suspects,
     range_items,
 )
-from ingest_tests.parsing.embedded.papers import WIDTH, Sheet, paper
+from ingest_tests.parsing.pdf.papers import WIDTH, Sheet, paper
 
 MIB = 1024 * 1024
 PAGES = 2 * SHORTEST

@@ -71,24 +71,26 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
         return Inspected(content, check_pdf(content, options))
     if kind == "image":
         check_image(content, options)
-    elif kind == "email":
+        return Inspected(content)
+    if kind == "email":
         check_outlook(content, options)
-    elif kind in _ARCHIVES:
+        return Inspected(content)
+    if kind in _ARCHIVES:
         warnings = check_archive(content, options)
         with damage_named():  # so far, only the beginnings of parts were unpacked
             if kind == "pptx":
                 refuse_no_slides(content)
             return Inspected(as_document(content), warnings)
-    elif kind == "html":
+    if kind == "html":
         return Inspected(*check_web_page(content, options))
-    elif kind == "xml_jats":
+    if kind == "xml_jats":
         return Inspected(content, _check_article(content, options))
-    elif kind == "xml_uspto":
+    if kind == "xml_uspto":
         warnings = check_entities("The XML", content, options)
         return Inspected(decode_text(content).text.encode(), warnings)
-    elif kind in _TEXTS:
+    if kind in _TEXTS:
         return _inspect_text(kind, content)
-    return Inspected(content)
+    raise UnsupportedDocument(f"Files of kind {kind} are not read: no checks are written for them.")
 
 
 def _inspect_text(kind: str, content: bytes) -> Inspected:
