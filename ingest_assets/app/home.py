@@ -128,11 +128,6 @@ class Home:
         """
         return replace(self.stages[stage].spec, asset=self.asset(stage))
 
-    def footer(self, stage: str) -> dict[str, str]:
-        """What the footer of a stage's table says beyond the usual."""
-        footer = dict(self.stages[stage].footer())
-        return footer | {"set": self.set_marks[stage].set} if GRAPH[stage].has_sets else footer
-
     @functools.cached_property
     def graph(self) -> dict[str, Node]:
         """The stages that this home's settings ask for, in the order they run."""
@@ -170,10 +165,6 @@ class Home:
             )
         execution = self.settings.execution.changed_by(options.execution)
         return options.model_copy(update={"execution": execution})
-
-    def settings_elsewhere(self) -> Settings:
-        """For a home in another place: folders are as this home finds them, and its sources are left out."""
-        return self.settings_found.model_copy(update={"sources": {}})
 
     def asset(self, stage: str) -> str:
         """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
@@ -251,11 +242,10 @@ class Home:
             )
         return [found[seq] for seq in sorted(found)]
 
-    def awaited(self, batch: str, due_at: float | None = None) -> list[str]:
+    def awaited(self, batch: str, due_at: float | None = None) -> list[Artifact]:
         """Artifacts of a batch that are still to be acquired; with a time, only those to be had by then."""
-        open_states = ("queued", "in_progress")
-        found = [a for a in self.queue.find(Filter(batch=batch)) if a.state in open_states]
-        return [a.artifact_id for a in found if due_at is None or is_due(a, due_at)]
+        found = [a for a in self.queue.find(Filter(batch=batch)) if a.state in ("queued", "in_progress")]
+        return [artifact for artifact in found if due_at is None or is_due(artifact, due_at)]
 
     def give_homes(self) -> set[str]:
         """Batches for what was queued since the last time."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from opentelemetry import metrics, trace
 
 from ingest_assets.core.errors import ConfigError
-from ingest_assets.runner import Telemetry
 from ingest_assets.runner.attempt import caught
 
 if TYPE_CHECKING:
@@ -26,11 +25,6 @@ PROTOCOL = "http/protobuf"
 EXTRA = "pip install 'ingest-assets[telemetry]'"
 FLUSH_S = 5.0
 _log = logging.getLogger(__name__)
-
-
-def stage_telemetry(batch: str) -> Telemetry:
-    """For a stage run of this batch; exported when the environment names a collector."""
-    return Telemetry(batch_hint=batch, flush=export_once())
 
 
 class Flush:

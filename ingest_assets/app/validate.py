@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ingest_assets.app.differences import Difference, first_difference, table_hashes
-from ingest_assets.app.driver import Executor, RunReport, run_batches
+from ingest_assets.app.driver import Executor, run_batches
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.report import failures
 from ingest_assets.backends import Kind, kind_of, workers_for
@@ -76,13 +76,14 @@ def settings_of(home: Home, variant: Variant) -> Settings:
     Folders are as this home finds them: the variant's home is elsewhere. Nothing is remembered: vectors that
     one variant has made would stand for those of the next, and prove nothing.
     """
-    settings = home.settings_elsewhere()
+    settings = home.settings_found
     families = settings.embeddings
     forgetful = families.cache.model_copy(update={"enabled": False})
     stages = {stage: _options_of(home.options(stage), variant) for stage in home.graph}
     features = {"parallel": True, "require_parity": False}
     return settings.model_copy(
         update={
+            "sources": {},
             "stages": settings.stages.model_copy(update=stages),
             "embeddings": families.model_copy(update={"cache": forgetful}),
             "features": settings.features.model_copy(update=features),
@@ -233,15 +234,12 @@ def _run(home: Home, variant: Variant, base: Layout | None, executing: Executing
     here = open_home(layout.home, settings=settings_of(home, variant))
     with executing(here) as executor:
         report = run_batches(here, list(here.graph), {}, executor, reason="validate")
-    try:
-        return _result(here, variant, report, base)
-    finally:
-        here.ledger.close()
-
-
-def _result(here: Home, variant: Variant, report: RunReport, base: Layout | None) -> VariantResult:
+    with contextlib.closing(here.ledger):
+        failed = {failure["doc_id"] for failure in failures(here, report.errors)}
+        done = len(here.ledger.documents()) - len(failed)
+        if report.broken:  # of a run that stopped, those that have reached the last table
+            done = len(here.tables(list(here.graph)[-1]).records)
     assets = [here.serving(stage) for stage in here.graph]
-    failed = {failure["doc_id"] for failure in failures(here, report.errors)}
     status: Status = "base" if base is None else "equal"
     why = "; ".join(f"batch {batch}: {reason}" for batch, reason in report.broken.items())
     difference = None
@@ -249,9 +247,6 @@ def _result(here: Home, variant: Variant, report: RunReport, base: Layout | None
         status = "not complete"
     elif base is not None and (difference := first_difference(base, here.layout, assets)) is not None:
         status, why = "different", difference.as_line()
-    done = len(here.ledger.documents()) - len(failed)
-    if report.broken:  # of a run that stopped, those that have reached the last table
-        done = len(here.tables(list(here.graph)[-1]).records)
     return VariantResult(
         variant=variant,
         status=status,

@@ -96,10 +96,11 @@ def ingest_set(home: Home, layout: Layout, chosen: LabelledSet, executing: Execu
 
 def _settings(home: Home) -> Settings:
     """Those of the home, with folders as it finds them; a failed document is counted and stops nothing."""
-    settings = home.settings_elsewhere()
+    settings = home.settings_found
     stages = {stage: home.options(stage).model_copy(update=NO_BUDGET) for stage in GRAPH}
     return settings.model_copy(
         update={
+            "sources": {},
             "stages": settings.stages.model_copy(update=stages),
             "features": settings.features.model_copy(update={"require_parity": False}),
         }
