@@ -119,7 +119,7 @@ def _own_number(home: Home, *, on_ray: bool) -> int:
 def _kinds(only: str | None) -> list[Kind]:
     if only is None:
         return [kind for kind in KINDS if kind != "inline"]
-    names = _words(only)
+    names = re.findall(r"[^,\s]+", only)
     unknown = [name for name in names if name not in KINDS]
     if unknown:
         raise ConfigError(f"--only: no such backend: {unknown[0]}; known are {', '.join(KINDS)}.")
@@ -137,16 +137,12 @@ def _numbers(workers: str | None) -> list[int]:
     """Exactly the numbers that were asked for; none when nothing was."""
     if workers is None:
         return []
-    words = _words(workers)
+    words = re.findall(r"[^,\s]+", workers)
     if not words or not all(re.fullmatch(r"[0-9]{1,3}", w) and 1 <= int(w) <= _MOST_WORKERS for w in words):
         raise ConfigError(
             f"--workers: should be numbers from 1 to {_MOST_WORKERS}, as in 1,2,4; got {workers!r}."
         )
     return sorted({int(word) for word in words})
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in re.split(r"[,\s]+", text) if word]
 
 
 # The runs behind `ingest validate`: the same documents, from nothing, once for each way of running.

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -181,15 +182,7 @@ def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dic
         "broken_batches": report.broken,
         "batches": {"ran": report.ran, "complete_before": report.complete_before},
         "stages": {
-            stage: {
-                "scheduled": totals.scheduled,
-                "skipped": totals.skipped,
-                "succeeded": totals.succeeded,
-                "failed": totals.failed,
-                "cancelled": totals.cancelled,
-                "retries": totals.retries,
-                "seconds": round(totals.seconds, 2),
-            }
+            stage: asdict(totals) | {"seconds": round(totals.seconds, 2)}
             for stage, totals in report.stages.items()
         },
         "wall_seconds": round(report.wall_seconds, 2),
