@@ -16,6 +16,9 @@ from ingest_assets.core.identity import code_version, installed_versions
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.storage.atomic import replacing
 
+# What lets a stage go on, however many of its items fail.
+NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
+
 # The proof that more workers give the same bytes: what was compared, and whether it holds for a home now.
 #
 # A home keeps one record, the last: it has one configuration, and a proof for another is of no use to it.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ingest_assets.app.execution import RunOptions, StageExecution, execution_of
+from ingest_assets.app.execution import NO_BUDGET, RunOptions, StageExecution, execution_of
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
 from ingest_assets.app.model_switch import held_locks, take_empty_place
@@ -251,8 +251,7 @@ def before_batch(
     log: Callable[[str], None],
 ) -> BeforeBatch:
     """What a stage may use before its items run, on the backend that they will run on."""
-    lenient = {"retries": 0, "error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
-    extra = options.model_copy(update={**lenient, "schedule": "fifo"})
+    extra = options.model_copy(update={**NO_BUDGET, "retries": 0, "schedule": "fifo"})
 
     def run(name: str, worker: Worker, items: Sequence[WorkItem]) -> Mapping[str, Result]:
         """No retries, no budget, no manifest: those are for documents."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ingest_assets.app.differences import Difference, first_difference, table_hashes
 from ingest_assets.app.driver import Executor, run_batches
+from ingest_assets.app.execution import NO_BUDGET
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.report import failures
 from ingest_assets.backends import Kind, kind_of, workers_for
@@ -30,8 +31,6 @@ KINDS: tuple[Kind, ...] = ("inline", "threads", "processes", "ray")
 _WORKERS = (1, 2, 4)
 _WORKERS_ON_RAY = (1, 2)
 _MOST_WORKERS = 256
-# A failure is a result to compare, and one of the samples fails on purpose.
-NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,7 @@ def _options_of(options: StageOptions, variant: Variant) -> StageOptions:
         "dangerous_gpu_processes": kind == "processes",
     }
     execution = options.execution.model_copy(update=where)
+    # A failure is a result to compare, and one of the samples fails on purpose.
     changes = {"workers": variant.workers, "execution": execution}
     return options.model_copy(update=changes | NO_BUDGET)
 

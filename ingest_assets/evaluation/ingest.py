@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 
 from ingest_assets.app.driver import finish, refresh, require_ready, run_batches
-from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.execution import NO_BUDGET, RunOptions
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.report import failures
 from ingest_assets.app.search import chunk_rankings, document_rankings, with_fused
-from ingest_assets.app.validate import NO_BUDGET, Executing
+from ingest_assets.app.validate import Executing
 from ingest_assets.core.errors import IngestError
 from ingest_assets.core.identity import sha256_text
 from ingest_assets.core.layout import Layout
