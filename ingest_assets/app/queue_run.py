@@ -110,15 +110,8 @@ class Drain:
         if not ready and not waiting.count:
             ready = self._left_by_others(time.time())
         if ready:
-            run_batches(
-                self.home,
-                list(self.home.graph),
-                {},
-                self.executor,
-                reason="queue",
-                only=ready,
-                report=self.report,
-            )
+            home, executor, report = self.home, self.executor, self.report
+            run_batches(home, list(home.graph), {}, executor, reason="queue", only=ready, report=report)
         elif waiting.count:
             self._wait(waiting)
         return bool(ready or waiting.count)
