@@ -37,9 +37,19 @@ def acquire_batch(
     if not waiting:
         return {}
     say(f"documents: {len(waiting)} artifacts of this batch are still to be acquired.")
-    found = acquirer(home, tell=log, show=lambda so_far: say(f"documents: {as_line(so_far)} so far.")).run(
-        batch
+    limits, database = home.options(INTAKE), home.ledger.database
+    quotas = Quotas(database, home.settings.queue.quotas)
+    acquirer = Acquirer(
+        Desk(home.queue, Catalogue(home.ledger), quotas, Measures(database), home.settings.queue),
+        _get_bytes(home.layout, home.settings.fetch),
+        lambda call: caught(call)[1],
+        worker_name(),
+        max_seconds=limits.per_item_timeout_s or float("inf"),
+        grace_s=limits.grace_s,
+        tell=log,
+        show=lambda so_far: say(f"documents: {as_line(so_far)} so far."),
     )
+    found = acquirer.run(batch)
     left = len(home.awaited(batch))
     say(f"documents: {as_line(found)}; {left} are left for later.")
     return {
@@ -47,21 +57,6 @@ def acquire_batch(
         "acquired_bytes": found.size_bytes,
         "still_to_acquire": left,
     }
-
-
-def acquirer(home: Home, **options: Any) -> Acquirer:
-    """Acquires for this process."""
-    limits, database = home.options(INTAKE), home.ledger.database
-    quotas = Quotas(database, home.settings.queue.quotas)
-    return Acquirer(
-        Desk(home.queue, Catalogue(home.ledger), quotas, Measures(database), home.settings.queue),
-        _get_bytes(home.layout, home.settings.fetch),
-        lambda call: caught(call)[1],
-        worker_name(),
-        max_seconds=limits.per_item_timeout_s or float("inf"),
-        grace_s=limits.grace_s,
-        **options,
-    )
 
 
 def as_line(found: Acquisition) -> str:

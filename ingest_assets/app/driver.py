@@ -311,27 +311,12 @@ def _in_turn(home: Home, keys: Sequence[str]) -> Iterator[tuple[str, bool]]:
 # Finish: what is of the whole corpus.
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """The statistics of the whole corpus as they were committed, and their numbers."""
-
-    committed: Committed
-    numbers: Mapping[str, float]
-
-
 def finish(home: Home, executor: Executor, report: RunReport) -> None:
     """Make what is of the whole corpus again, if batches changed it; a failure is told as a broken batch."""
     if COUNTED in report.stages and statistics_are_due(home):
         failure = executor.make_statistics()
         if failure is not None:
             report.broken[STATISTICS] = failure
-
-
-def finish_alone(home: Home, stage: str, is_last: Callable[[], bool]) -> Statistics | None:
-    """The same after a commit in a run that no command finishes, when it is the last one on its way."""
-    if stage == COUNTED and statistics_are_due(home) and is_last():
-        return make_statistics(home)
-    return None
 
 
 def settle_sets(
@@ -348,11 +333,10 @@ def statistics_are_due(home: Home) -> bool:
     return bool(tables.paths) and not are_current(home.layout, tables)
 
 
-def make_statistics(home: Home) -> Statistics:
+def make_statistics(home: Home) -> Committed:
     """Count all lexical tables again, unless the statistics are theirs already."""
     with putting_damage_aside(home):
-        committed = refresh_stats(home.layout, home.tables(COUNTED))
-    return Statistics(committed, statistics_numbers(home))
+        return refresh_stats(home.layout, home.tables(COUNTED))
 
 
 def statistics_numbers(home: Home) -> dict[str, float]:

@@ -16,6 +16,9 @@ from ingest_assets.core.identity import code_version, installed_versions
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.storage.atomic import replacing
 
+# What lets a stage go on, however many of its items fail.
+NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
+
 # The proof that more workers give the same bytes: what was compared, and whether it holds for a home now.
 #
 # A home keeps one record, the last: it has one configuration, and a proof for another is of no use to it.
@@ -44,10 +47,6 @@ class ParityRecord(BaseModel):
     documents: int = Field(description="How many documents there were.")
     made_at: str = Field(description="When, in UTC.")
 
-    def covers(self, kind: str) -> bool:
-        """True when this kind of backend was compared with more than one worker."""
-        return max(self.workers.get(kind, [0])) > 1
-
 
 def circumstances_of(home: Home) -> Circumstances:
     """As they are now."""
@@ -63,11 +62,6 @@ def write_record(home: Home, record: ParityRecord) -> None:
     """Keep a record in place of the one before."""
     with replacing(home.layout.parity_record) as scratch:
         scratch.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-
-
-def drop_record(home: Home) -> None:
-    """Forget a proof that turned out wrong."""
-    home.layout.parity_record.unlink(missing_ok=True)
 
 
 def read_record(home: Home) -> ParityRecord | None:
@@ -109,7 +103,8 @@ def _gap(home: Home, stage: str, kind: Kind) -> str | None:
     if then.configuration_hash != now.configuration_hash:
         return "the parity record was made with other settings"
     is_gpu = home.options(stage).policy == "gpu"
-    if not record.covers(kind) or (is_gpu and kind == "processes" and record.gpu_on_threads):
+    has_compared = max(record.workers.get(kind, [0])) > 1
+    if not has_compared or (is_gpu and kind == "processes" and record.gpu_on_threads):
         return f"the parity record does not cover {kind} with more than one worker"
     return None
 
@@ -160,10 +155,6 @@ class StageExecution:
     kind: Kind
     workers: int
     reason: str
-
-    def as_line(self) -> str:
-        """For the log: `2 workers, processes (2: 2 cores, …)`."""
-        return f"{self.workers} workers, {self.kind} ({self.reason})"
 
 
 def execution_of(home: Home, stage: str, config: RunOptions) -> StageExecution:

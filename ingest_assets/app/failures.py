@@ -18,7 +18,6 @@ from ingest_assets.app.home import Home
 from ingest_assets.app.inspect import find
 from ingest_assets.app.model_switch import held_locks
 from ingest_assets.core.errors import Category, ConfigError, StageError, is_given_up
-from ingest_assets.core.items import WorkItem
 from ingest_assets.intake.ledger import Document
 from ingest_assets.intake.queue.acquired import SOURCE
 from ingest_assets.intake.queue.queue import Filter
@@ -40,10 +39,6 @@ class FailedDocument:
     is_in_queue: bool = False
     attempts: int = 0
     failed_at: str | None = None
-
-    def waits_for_a_change(self) -> bool:
-        """True when no ordinary run tries it again while everything is as it is."""
-        return WorkItem(self.doc_id, "", known_failure=self.error).is_known_to_fail()
 
     def as_object(self) -> dict[str, Any]:
         """For programs."""
@@ -69,9 +64,6 @@ class Wanted:
         given = (self.stage, self.category, self.source, self.batch)
         found = (failure.stage, failure.error.category, failure.source, failure.batch)
         return all(want in (None, has) for want, has in zip(given, found, strict=True))
-
-    def is_everything(self) -> bool:
-        return self == Wanted()
 
 
 def read_inbox(home: Home) -> list[FailedDocument]:
@@ -213,10 +205,6 @@ class Retried:
     stage: str | None = None
     code: str | None = None
 
-    def as_object(self) -> dict[str, Any]:
-        """For programs."""
-        return {name: getattr(self, name) for name in Retried.__dataclass_fields__}
-
 
 def retry(
     home: Home, failures: Sequence[FailedDocument], config: dict[str, Any], executor: Executor
@@ -287,7 +275,7 @@ def require_known(home: Home, wanted: Wanted) -> None:
 
 def chosen(home: Home, documents: Sequence[str], wanted: Wanted, *, takes_all: bool) -> list[FailedDocument]:
     """The failures to act on: never all of them without being asked to."""
-    if not documents and wanted.is_everything() and not takes_all:
+    if not documents and wanted == Wanted() and not takes_all:
         raise ConfigError("Which failures? Give documents, a filter such as --stage, or --all.")
     if documents and takes_all:
         raise ConfigError("Documents and --all contradict each other; give one of them.")

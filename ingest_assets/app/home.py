@@ -3,7 +3,7 @@
 import functools
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from ingest_assets.intake.queue.queue import Filter, Queue
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.settings.read import home_folder, read_settings
 from ingest_assets.settings.tree import Settings, StagesSettings
-from ingest_assets.stages.base import Candidate, Stage, config_hash, set_id, work_items
+from ingest_assets.stages.base import Stage, config_hash, set_id, work_items
 from ingest_assets.stages.documents import AcquiredFile, KnownFile, LostArtifact
 from ingest_assets.storage.model_sets import Family, SetMark
 from ingest_assets.storage.parquet import read_footer
@@ -128,11 +128,6 @@ class Home:
         """
         return replace(self.stages[stage].spec, asset=self.asset(stage))
 
-    def footer(self, stage: str) -> dict[str, str]:
-        """What the footer of a stage's table says beyond the usual."""
-        footer = dict(self.stages[stage].footer())
-        return footer | {"set": self.set_marks[stage].set} if GRAPH[stage].has_sets else footer
-
     @functools.cached_property
     def graph(self) -> dict[str, Node]:
         """The stages that this home's settings ask for, in the order they run."""
@@ -171,10 +166,6 @@ class Home:
         execution = self.settings.execution.changed_by(options.execution)
         return options.model_copy(update={"execution": execution})
 
-    def settings_elsewhere(self) -> Settings:
-        """For a home in another place: folders are as this home finds them, and its sources are left out."""
-        return self.settings_found.model_copy(update={"sources": {}})
-
     def asset(self, stage: str) -> str:
         """The asset a stage fills: of an embedding family maybe a set beside the one that serves."""
         if not GRAPH[stage].has_sets:
@@ -199,27 +190,24 @@ class Home:
         whole = [path for path in sorted(folder.glob("*.parquet")) if read_footer(path) is not None]
         return Table(asset, tuple(whole))
 
-    def candidates(self, stage: str, batch: str, read: Sequence[Table] = ()) -> Iterator[Candidate]:
-        """What a stage could work on in a batch, by the tables it reads, or else by the ledger."""
-        recipe, reads = self.stages[stage], GRAPH[stage].reads
-        if not reads:
-            return recipe.candidates(self.known_documents(batch))
-        tables = list(read) or [self.table(above, batch) for above in reads]
-        standing = [Claims(self.ledger).of(batch)] if recipe.compares_documents else []
-        return recipe.candidates(*tables, *standing)
-
     def plan(self, stage: str, batch: str, read: Sequence[Table] = ()) -> list[WorkItem]:
         """A stage's items for one batch, in row order, each with what is stored for it.
 
-        `read` are the tables it reads, for those who have them open already.
+        A stage that reads no tables works on the ledger's documents. `read` are the tables it reads, for
+        those who have them open already.
         """
-        spec = self.spec(stage)
+        spec, recipe, reads = self.spec(stage), self.stages[stage], GRAPH[stage].reads
         stored = read_footer(self.layout.table(spec.asset, batch))
         staged = Parts(self.layout, spec, batch).records()
-        found = self.candidates(stage, batch, read)
-        return list(work_items(self.stages[stage], found, self.layout, batch, stored, staged, spec))
+        if reads:
+            tables = list(read) or [self.table(above, batch) for above in reads]
+            standing = [Claims(self.ledger).of(batch)] if recipe.compares_documents else []
+            found = recipe.candidates(*tables, *standing)
+        else:
+            found = recipe.candidates(self._known_documents(batch))
+        return list(work_items(recipe, found, self.layout, batch, stored, staged, spec))
 
-    def known_documents(self, batch: str) -> list[KnownFile | AcquiredFile | LostArtifact]:
+    def _known_documents(self, batch: str) -> list[KnownFile | AcquiredFile | LostArtifact]:
         """The files and artifacts of a batch that are there, and those given up, in intake order."""
         folders = {source.name: source.path for source in self.ledger.sources()}
         queued = {artifact.artifact_id: artifact for artifact in self.queue.find(Filter(batch=batch))}
@@ -251,11 +239,10 @@ class Home:
             )
         return [found[seq] for seq in sorted(found)]
 
-    def awaited(self, batch: str, due_at: float | None = None) -> list[str]:
+    def awaited(self, batch: str, due_at: float | None = None) -> list[Artifact]:
         """Artifacts of a batch that are still to be acquired; with a time, only those to be had by then."""
-        open_states = ("queued", "in_progress")
-        found = [a for a in self.queue.find(Filter(batch=batch)) if a.state in open_states]
-        return [a.artifact_id for a in found if due_at is None or is_due(a, due_at)]
+        found = [a for a in self.queue.find(Filter(batch=batch)) if a.state in ("queued", "in_progress")]
+        return [artifact for artifact in found if due_at is None or is_due(artifact, due_at)]
 
     def give_homes(self) -> set[str]:
         """Batches for what was queued since the last time."""

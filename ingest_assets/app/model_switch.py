@@ -84,8 +84,13 @@ def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building 
     current = family.current()
     if current is None or current.set == mark.set:
         return None
-    batches = [batch for batch in home.ledger.batches() if _is_needed(home, stage, batch)]
-    asset = home.asset(stage)
+    asset, above = home.asset(stage), [home.asset(name) for name in GRAPH[stage].reads]
+    batches = []
+    for batch in home.ledger.batches():
+        # One with something to embed, or one that the serving set has rows of.
+        has_input = all(home.layout.table(name, batch).is_file() for name in above)
+        if has_input or home.layout.table(home.serving(stage), batch).is_file():
+            batches.append(batch)
     without = [batch for batch in batches if not home.layout.table(asset, batch).is_file()]
     is_empty = not family.has_rows()
     found = Building(stage, current, mark, len(batches), tuple(without), replaces_nothing=is_empty)
@@ -205,12 +210,6 @@ def prune_unwanted(home: Home, above: str, batch: str) -> None:
                 prune(home.layout, spec, batch, home.table(node.reads[0], batch), serves=True)
         finally:
             lock.release()
-
-
-def _is_needed(home: Home, stage: str, batch: str) -> bool:
-    """True for a batch with something to embed, and for one that the serving set has rows of."""
-    above = [home.layout.table(home.asset(name), batch) for name in GRAPH[stage].reads]
-    return all(path.is_file() for path in above) or home.layout.table(home.serving(stage), batch).is_file()
 
 
 def _looked_at(home: Home, found: Building, batches: list[str]) -> Building:

@@ -3,9 +3,7 @@
 Those in packages, Docling's own, and those that the settings name for vectors and for counting tokens.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -105,13 +103,6 @@ def engine_object(parsing: ParsingOptions) -> dict[str, Any]:
     return {"setting": parsing.pdf, "chosen": engine.name, "why": engine.why}
 
 
-def engine_line(engine: dict[str, Any]) -> str:
-    """The same for a person."""
-    if engine["chosen"] is None:
-        return f"PDFs and images cannot be read: {engine['why']}"
-    return f"PDFs and images are read by the engine {engine['chosen']} ({engine['why']})."
-
-
 def docling_model_object(found: FoundModel) -> dict[str, Any]:
     """One of Docling's models as it was found."""
     return {
@@ -165,7 +156,7 @@ class NamedModel:
     title: str
     model: str
     provider: str | None
-    facts: Callable[[], dict[str, Any]]
+    options: DenseOptions | SparseOptions | None = None
     runs_here: bool = True
 
     @property
@@ -189,16 +180,14 @@ def named_models(home: Home) -> dict[str, NamedModel]:
             "dense vectors",
             dense.model,
             None if dense.provider == "auto" else dense.provider,
-            partial(_dense_facts, dense),
+            dense,
             runs_here=dense.provider in OWN_PROVIDERS and not is_remote,
         )
     ]
     if sparse.model:
-        facts: Callable[[], dict[str, Any]] = partial(_sparse_facts, sparse)
-        found.append(NamedModel("embeddings.sparse.model", "sparse vectors", sparse.model, "local", facts))
+        found.append(NamedModel("embeddings.sparse.model", "sparse vectors", sparse.model, "local", sparse))
     if tokenizer := settings.chunks.tokenizer:
-        facts = partial(_tokenizer_facts, tokenizer)
-        found.append(NamedModel("chunks.tokenizer", "counting tokens", tokenizer, None, facts))
+        found.append(NamedModel("chunks.tokenizer", "counting tokens", tokenizer, None))
     return {named.name: named for named in found}
 
 
@@ -222,25 +211,10 @@ def embedding_object(named: NamedModel) -> dict[str, Any]:
     }
     try:
         found |= _place(named) if named.runs_here else {}
-        found |= named.facts()
+        found |= _facts(named)
     except ConfigError as error:
         found["fault"] = str(error)
     return found
-
-
-def embedding_line(found: dict[str, Any]) -> str:
-    """The same for a person."""
-    head = f"{found['name']:<12} {found['for']}: "
-    if found["fault"]:
-        return f"{head}{'cannot be used' if found['is_present'] else 'not here'} ({found['fault']})"
-    told = [found["model_id"] or found["model"]]
-    if found["provider"]:
-        told[0] += f" by {found['provider']}"
-    told += [f"{found['dim']} dimensions"] if found["dim"] else []
-    told += [f"reads {found['max_tokens']} tokens"] if found["max_tokens"] else []
-    if found["path"]:
-        told.append(f"{found['where']}, {found['size_bytes'] / 2**20:.1f} MiB, in {found['path']}")
-    return head + ", ".join(told)
 
 
 def _place(named: NamedModel) -> dict[str, Any]:
@@ -256,17 +230,14 @@ def _place(named: NamedModel) -> dict[str, Any]:
     }
 
 
-def _dense_facts(options: DenseOptions) -> dict[str, Any]:
-    facts = describe_dense(options)
-    return {name: getattr(facts, name) for name in ("provider", "model_id", "dim", "max_tokens")}
-
-
-def _sparse_facts(options: SparseOptions) -> dict[str, Any]:
-    model = sparse_model(options.model)
-    limit = min(options.max_tokens or model.max_tokens, model.max_tokens)
-    return {"model_id": model.model_id, "dim": model.dim, "max_tokens": limit}
-
-
-def _tokenizer_facts(name: str) -> dict[str, Any]:
-    files = tokenizer_files(name)
+def _facts(named: NamedModel) -> dict[str, Any]:
+    """What the model says of itself; raises `ConfigError` when it cannot be used."""
+    if isinstance(named.options, DenseOptions):
+        facts = describe_dense(named.options)
+        return {name: getattr(facts, name) for name in ("provider", "model_id", "dim", "max_tokens")}
+    if isinstance(named.options, SparseOptions):
+        model = sparse_model(named.model)
+        limit = min(named.options.max_tokens or model.max_tokens, model.max_tokens)
+        return {"model_id": model.model_id, "dim": model.dim, "max_tokens": limit}
+    files = tokenizer_files(named.model)
     return {"model_id": f"{files.name}@{files.content_hash[:12]}"}

@@ -22,7 +22,6 @@ from ingest_assets.core.items import is_current
 from ingest_assets.intake.queue.acquire import PATIENCE_S
 from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_assets.intake.queue.metrics import Measures
-from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import read_newest
 from ingest_assets.storage.parquet import read_footer
 
@@ -57,7 +56,7 @@ def batch_states(
             above = [states[read] for read in node.reads if read in states]
             pending = {item for state in above for item in state.run}
             if not node.reads:
-                pending = set(home.awaited(batch, due_at))
+                pending = {artifact.artifact_id for artifact in home.awaited(batch, due_at)}
             gone = {item for state in above for item in state.removed} - pending
             states[stage] = _state(home, stage, batch, pending, gone)
     return list(states.values())
@@ -126,7 +125,8 @@ def _state(home: Home, stage: str, batch: str, pending: set[str], gone: set[str]
 
 @dataclass(frozen=True, slots=True)
 class BatchForecast:
-    """What a run would do for one batch: `waiting` artifacts are for later, `blocked` says why it would stop.
+    """What a run would do for one batch: `waiting` artifacts are for later, because they have to wait or are
+    held by another worker; `blocked` says why it would stop.
 
     `done` documents have nothing left to do in any of the stages; `gone` ones leave the tables.
     """
@@ -142,7 +142,11 @@ class BatchForecast:
 
 def forecast(home: Home, batch: str, stages: Sequence[str], config: RunOptions, now: float) -> BatchForecast:
     """Give it a home that only looks: what a run does to the ledger first is done to the copy."""
-    fetch, waiting = _to_fetch(home, batch, now) if INTAKE in stages else ((), 0)
+    awaited: list[Artifact] = []
+    if INTAKE in stages:
+        line_up(home, batch)
+        awaited = home.awaited(batch)
+    fetch = tuple(artifact for artifact in awaited if is_due(artifact, now + PATIENCE_S))
     states, blocked = [], ""
     for state in batch_states(home, batch, stages, due_at=now + PATIENCE_S):
         if blocked := _missing_above(home, state, stages):
@@ -157,6 +161,7 @@ def forecast(home: Home, batch: str, stages: Sequence[str], config: RunOptions, 
     if gone:
         gone &= {each.doc_id for each in home.ledger.documents(batch=batch) if each.is_deleted()}
     done = {doc for state in states[:1] for doc in state.done} - busy
+    waiting = len(awaited) - len(fetch)
     return BatchForecast(batch, tuple(states), fetch, waiting, len(done), len(gone), blocked)
 
 
@@ -169,15 +174,6 @@ def _missing_above(home: Home, state: StageState, stages: Sequence[str]) -> str:
             except TableMissing as missing:
                 return str(missing)
     return ""
-
-
-def _to_fetch(home: Home, batch: str, now: float) -> tuple[tuple[Artifact, ...], int]:
-    """What can be taken by then, and how many others have to wait or are held by another worker."""
-    line_up(home, batch)
-    found = home.queue.find(Filter(batch=batch))
-    waiting = [artifact for artifact in found if artifact.state in ("queued", "in_progress")]
-    due = tuple(artifact for artifact in waiting if is_due(artifact, now + PATIENCE_S))
-    return due, len(waiting) - len(due)
 
 
 # How long a run will take, by what the documents of past runs took.

@@ -10,7 +10,6 @@ from typing import Any
 from ingest_assets.app.driver import Executor, RunReport, StageTotals, run_batches
 from ingest_assets.app.home import Home
 from ingest_assets.app.plan import batch_states, has_work
-from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_assets.intake.queue.import_list import ArtifactList, ImportReport, new_artifact, parsed_object
 from ingest_assets.intake.queue.metrics import Measures
 from ingest_assets.intake.queue.queue import Filter, Retried
@@ -38,33 +37,11 @@ def read_waiting(home: Home, but_not: Collection[str] = ()) -> Waiting:
     return Waiting(sum(count for count, _ in found.values()), found[first][1], first)
 
 
-def first_waiting(home: Home, batch: str) -> Artifact | None:
-    """The artifact of a batch that can be tried before the others."""
-
-    def free_at(artifact: Artifact) -> float:
-        """When it can be taken: its time has come, or its worker has been silent for too long."""
-        return artifact.not_before if artifact.lease_expires is None else artifact.lease_expires
-
-    waiting = [a for a in home.queue.find(Filter(batch=batch)) if a.state in ("queued", "in_progress")]
-    return min(waiting, key=free_at, default=None)
-
-
 def queue_object(home: Home) -> dict[str, Any]:
     """States, and how many artifacts are still to be acquired from when on."""
     waiting = read_waiting(home)
     at = utc(waiting.first_at) if waiting.count else None
     return {"states": home.queue.stats(time.time()).states, "waiting": waiting.count, "next_at": at}
-
-
-def queue_line(queue: dict[str, Any]) -> str:
-    """The same, for a person: why something is not in the tables yet, and what to do."""
-    states = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in queue["states"].items())
-    if not queue["waiting"]:
-        return f"Queue: {states}."
-    return (
-        f"Queue: {states}. {queue['waiting']} are not acquired yet, the next can be tried at "
-        f"{queue['next_at']}: `ingest queue run --drain` stays until all are."
-    )
 
 
 def stats_object(home: Home) -> dict[str, Any]:
@@ -133,15 +110,8 @@ class Drain:
         if not ready and not waiting.count:
             ready = self._left_by_others(time.time())
         if ready:
-            run_batches(
-                self.home,
-                list(self.home.graph),
-                {},
-                self.executor,
-                reason="queue",
-                only=ready,
-                report=self.report,
-            )
+            home, executor, report = self.home, self.executor, self.report
+            run_batches(home, list(home.graph), {}, executor, reason="queue", only=ready, report=report)
         elif waiting.count:
             self._wait(waiting)
         return bool(ready or waiting.count)
@@ -182,7 +152,10 @@ class Drain:
         """A few seconds at a stretch: what others hold may be free before its time."""
         seconds = waiting.first_at - time.time()
         told = waiting.first_batch, waiting.first_at
-        if told != self._told and (first := first_waiting(self.home, waiting.first_batch)) is not None:
+        awaited = self.home.awaited(waiting.first_batch) if told != self._told else []
+        if awaited:
+            # One can be taken when its time has come, or its worker has been silent for too long.
+            first = min(awaited, key=lambda a: a.not_before if a.lease_expires is None else a.lease_expires)
             self._told = told
             error = f" ({first.last_error.message})" if first.last_error else ""
             why = f"the next can be tried at {utc(first.not_before)}: {first.artifact_id}{error}"

@@ -38,21 +38,16 @@ def mended(home: Home, look: Callable[[], Found]) -> Found:
 
 @contextmanager
 def putting_damage_aside(home: Home) -> Iterator[None]:
-    """For a step that holds no lock."""
+    """For a step that holds no lock when it ends; it fails, and the next run makes the table anew."""
     try:
         yield
     except TableDamaged as damaged:
-        raise found_damaged(home, damaged) from damaged
-
-
-def found_damaged(home: Home, damaged: TableDamaged) -> IngestError:
-    """The end of a step that found a table damaged while it ran; the next run makes it anew."""
-    kept = put_aside(home.layout, damaged.path)
-    if kept is None:
-        return damaged
-    return IngestError(
-        f"{damaged.path} was damaged and is put aside as {kept}; run the batch again to make it anew."
-    )
+        kept = put_aside(home.layout, damaged.path)
+        if kept is None:
+            raise
+        raise IngestError(
+            f"{damaged.path} was damaged and is put aside as {kept}; run the batch again to make it anew."
+        ) from damaged
 
 
 # What accumulates in an unattended home and nobody needs: removed once a night.

@@ -1,7 +1,7 @@
 """What the tables of a home hold: the numbers that commands print and `--json` gives."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,6 @@ from ingest_assets.intake.folders.scan import ScanReport
 from ingest_assets.stages.admission.stage import Verdicts
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.table import Table
-
-# Lines of failures after a run, and documents named in a line that stands for several.
-_FIRST = 20
-_FIRST_ALIKE = 3
 
 
 def corpus_numbers(home: Home) -> dict[str, int]:
@@ -37,15 +33,6 @@ def corpus_numbers(home: Home) -> dict[str, int]:
     }
 
 
-def vectors_in_words(numbers: Mapping[str, Any], *, with_lexical: bool) -> str:
-    """How many vectors there are; the families are named where there is more than one to tell apart."""
-    counted = {"dense": "vectors", "sparse": "sparse"} | ({"lexical": "lexical"} if with_lexical else {})
-    told = [f"{numbers[name]} {family}" for family, name in counted.items() if name in numbers]
-    if len(told) == 1:
-        return f"{numbers['vectors']} vectors"
-    return f"{', '.join(told[:-1])} and {told[-1]} vectors"
-
-
 def _rows(table: Table) -> int:
     return sum(record.rows for record in table.records.values())
 
@@ -62,22 +49,6 @@ def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[st
     ]
 
 
-def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
-    """Failures for a person: the first ones, those of one cause in one line, and where the others are."""
-    alike: dict[tuple[str, str, str], list[str]] = {}
-    for failure in found:
-        alike.setdefault((failure["stage"], failure["code"], failure["message"]), []).append(
-            failure["doc_id"]
-        )
-    lines, left = [], len(found)
-    for (stage, code, message), docs in list(alike.items())[:_FIRST]:
-        more = ", …" if len(docs) > _FIRST_ALIKE else ""
-        several = f"{len(docs)} documents ({', '.join(docs[:_FIRST_ALIKE])}{more})"
-        lines.append(f"failed: {docs[0] if len(docs) == 1 else several} [{stage} {code}] {message}")
-        left -= len(docs)
-    return [*lines, f"… and {left} more: ingest failures list"] if left else lines
-
-
 def scan_object(scan: ScanReport) -> dict[str, Any]:
     """What a scan found, for people and programs alike."""
     names = ("new", "changed", "moved", "deleted", "restored", "unchanged")
@@ -85,24 +56,6 @@ def scan_object(scan: ScanReport) -> dict[str, Any]:
         "scan": {name: getattr(scan, name) for name in names},
         "problems": [{"source": s, "path": p.path, "reason": p.reason} for s, p in scan.problems],
     }
-
-
-def scan_line(scan: dict[str, int]) -> str:
-    """What a scan found, for a person."""
-    return (
-        f"Folders: {scan['new']} new, {scan['changed']} changed, {scan['moved']} moved, "
-        f"{scan['deleted']} deleted, {scan['restored']} back again, {scan['unchanged']} unchanged files."
-    )
-
-
-def problem_line(problem: dict[str, Any]) -> str:
-    """A file that was not taken in, for a person."""
-    return f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}."
-
-
-def table_folders(home: Home) -> dict[str, str]:
-    """Where each asset's Parquet files are."""
-    return {home.serving(stage): str(home.layout.asset_folder(home.serving(stage))) for stage in home.graph}
 
 
 def require_place(output: Path | None) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ingest_assets.app.execution import RunOptions, StageExecution, execution_of
+from ingest_assets.app.execution import NO_BUDGET, RunOptions, StageExecution, execution_of
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
 from ingest_assets.app.model_switch import held_locks, take_empty_place
-from ingest_assets.app.repair import found_damaged
-from ingest_assets.app.telemetry import stage_telemetry
+from ingest_assets.app.repair import putting_damage_aside
+from ingest_assets.app.telemetry import export_once
 from ingest_assets.backends import open_backend
 from ingest_assets.core.errors import IngestError, StageError, TableDamaged
 from ingest_assets.core.items import Plan, Result, StageOutcome, WorkItem, retrying
@@ -27,6 +27,7 @@ from ingest_assets.runner import (
     Quarantine,
     QuietHooks,
     RunSpec,
+    Telemetry,
     run_stage,
 )
 from ingest_assets.runner.attempt import caught
@@ -146,21 +147,19 @@ class StageRun:
         locks = held_locks(
             home, stage, batch, lambda path: self.log(f"{stage}: waiting for another run that holds {path}.")
         )
-        try:
-            if has_sets:
-                home.family(stage).claim(home.set_marks[stage])
-            items = self._plan(read)
-            execution = execution_of(home, stage, self.options)
-            outcome = self._run_items(items, execution)
-            items = home.stages[stage].after_batch(self.after_batch(items, read))
-            remembers = execution.options.resume and not execution.options.force
-            commit = self.commit_of(items, _failures(items, outcome, remembers=remembers))
-        except TableDamaged as damaged:
-            locks.release()
-            raise found_damaged(home, damaged) from damaged
-        except BaseException:
-            locks.release()
-            raise
+        with putting_damage_aside(home):
+            try:
+                if has_sets:
+                    home.family(stage).claim(home.set_marks[stage])
+                items = self._plan(read)
+                execution = execution_of(home, stage, self.options)
+                outcome = self._run_items(items, execution)
+                items = home.stages[stage].after_batch(self.after_batch(items, read))
+                remembers = execution.options.resume and not execution.options.force
+                commit = self.commit_of(items, _failures(items, outcome, remembers=remembers))
+            except BaseException:
+                locks.release()
+                raise
         return Staged(commit, outcome, locks.release)
 
     def _plan(self, read: Sequence[Table]) -> list[WorkItem]:
@@ -183,7 +182,8 @@ class StageRun:
         recipe, options, asset = home.stages[stage], execution.options, home.asset(stage)
         if options.force and (kept := set_aside(home.layout, asset, batch, self.run_id)):
             self.log(f"{stage}: forced; the table as it was is kept as {kept}.")
-        self.log(f"{stage}: {execution.as_line()}, {len(items)} documents planned.")
+        where = f"{execution.workers} workers, {execution.kind} ({execution.reason})"
+        self.log(f"{stage}: {where}, {len(items)} documents planned.")
         lines = WorkerLines(stage, self.log)
         backend = open_backend(options, execution.workers, recipe.preload, lines.say)
         progress: Progress = BarProgress()
@@ -206,7 +206,7 @@ class StageRun:
                     backend=backend,
                     manifest=Manifest(home.layout.manifest(stage)),
                     progress=progress,
-                    telemetry=stage_telemetry(batch),
+                    telemetry=Telemetry(batch_hint=batch, flush=export_once()),
                     run_id=self.run_id,
                     workers_reason=execution.reason,
                     quarantine=Quarantine(home.layout.quarantine(asset, batch)),
@@ -230,7 +230,8 @@ class StageRun:
 
     def commit_of(self, items: list[WorkItem], failures: dict[str, Failure]) -> Commit:
         """What the table will hold: the rows of these items, and the failures."""
-        recipe = self.home.stages[self.stage]
+        home, recipe = self.home, self.home.stages[self.stage]
+        of_set = {"set": home.set_marks[self.stage].set} if GRAPH[self.stage].has_sets else {}
         return Commit(
             spec=self.home.spec(self.stage),
             batch=self.batch,
@@ -238,7 +239,7 @@ class StageRun:
             config_hash=config_hash(recipe),
             items={item.item_id: item.fingerprint for item in items},
             failures=failures,
-            extra=self.home.footer(self.stage),
+            extra={**recipe.footer(), **of_set},
         )
 
 
@@ -250,8 +251,7 @@ def before_batch(
     log: Callable[[str], None],
 ) -> BeforeBatch:
     """What a stage may use before its items run, on the backend that they will run on."""
-    lenient = {"retries": 0, "error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
-    extra = options.model_copy(update={**lenient, "schedule": "fifo"})
+    extra = options.model_copy(update={**NO_BUDGET, "retries": 0, "schedule": "fifo"})
 
     def run(name: str, worker: Worker, items: Sequence[WorkItem]) -> Mapping[str, Result]:
         """No retries, no budget, no manifest: those are for documents."""

@@ -28,6 +28,14 @@ def status_object(home: Home) -> dict[str, Any]:
     # As the last scan left them, and what this look met itself.
     problems = {(source, path): reason for source, path, reason in home.ledger.problems()}
     problems |= {(source, problem.path): problem.reason for source, problem in found.problems}
+    batches = []
+    for batch in home.ledger.batches():
+        states = batch_states(home, batch)
+        todo = {document for state in states for document in state.run}
+        complete = all(state.is_complete() for state in states)
+        batches.append(
+            {"batch": batch, "documents": living[batch], "complete": complete, "to_run": len(todo)}
+        )
     return {
         "home": str(home.layout.home),
         "sources": [{"name": source.name, "path": str(source.path)} for source in home.sources()],
@@ -35,7 +43,7 @@ def status_object(home: Home) -> dict[str, Any]:
         "folders": scan_object(found)["scan"] | {"waiting": found.waiting},
         "gone_from_folders": found.deleted,
         "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
-        "batches": [_batch(home, batch, living[batch]) for batch in home.ledger.batches()],
+        "batches": batches,
         **corpus_numbers(home),
         "serving": {
             stage: {"name": mark.name_beside(home.set_marks[stage]), "model": mark.model, "set": mark.set}
@@ -48,13 +56,6 @@ def status_object(home: Home) -> dict[str, Any]:
         "problems": [{"source": s, "path": p, "reason": why} for (s, p), why in sorted(problems.items())],
         **({"queue": queue_object(home)} if home.queue.find(Filter(), limit=1) else {}),
     }
-
-
-def _batch(home: Home, batch: str, documents: int) -> dict[str, Any]:
-    states = batch_states(home, batch)
-    todo = {document for state in states for document in state.run}
-    complete = all(state.is_complete() for state in states)
-    return {"batch": batch, "documents": documents, "complete": complete, "to_run": len(todo)}
 
 
 def _still_in_tables(home: Home, known: Sequence[Document]) -> int:

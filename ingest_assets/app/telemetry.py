@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from opentelemetry import metrics, trace
 
 from ingest_assets.core.errors import ConfigError
-from ingest_assets.runner import Telemetry
 from ingest_assets.runner.attempt import caught
 
 if TYPE_CHECKING:
@@ -26,11 +25,6 @@ PROTOCOL = "http/protobuf"
 EXTRA = "pip install 'ingest-assets[telemetry]'"
 FLUSH_S = 5.0
 _log = logging.getLogger(__name__)
-
-
-def stage_telemetry(batch: str) -> Telemetry:
-    """For a stage run of this batch; exported when the environment names a collector."""
-    return Telemetry(batch_hint=batch, flush=export_once())
 
 
 class Flush:
@@ -83,8 +77,13 @@ def export_once() -> Flush | None:
 
 def export_as_told(environment: Mapping[str, str]) -> Flush | None:
     """Set up the providers that the variables ask for and nobody has set yet; a fault is one warning."""
-    wanted = [signal for signal in ("TRACES", "METRICS") if _is_wanted(signal, environment)]
-    if not wanted:
+    wanted = [
+        signal
+        for signal in ("TRACES", "METRICS")
+        if environment.get(f"OTEL_{signal}_EXPORTER", "").strip() in {"", "otlp"}
+        and _otlp(signal, "ENDPOINT", environment)
+    ]
+    if not wanted or environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     providers, error = caught(lambda: _set_up(wanted, environment))
     if isinstance(error, ImportError):
@@ -92,14 +91,6 @@ def export_as_told(environment: Mapping[str, str]) -> Flush | None:
     elif error is not None:
         _log.warning("OTEL_* variables ask for telemetry, but none is sent: %s", error)
     return Flush([provider.force_flush for provider in providers]) if providers else None
-
-
-def _is_wanted(signal: str, environment: Mapping[str, str]) -> bool:
-    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return False
-    if environment.get(f"OTEL_{signal}_EXPORTER", "").strip() not in {"", "otlp"}:
-        return False
-    return bool(_otlp(signal, "ENDPOINT", environment))
 
 
 def _otlp(signal: str, name: str, environment: Mapping[str, str]) -> str:

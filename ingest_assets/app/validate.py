@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from ingest_assets.app.differences import Difference, first_difference, table_hashes
-from ingest_assets.app.driver import Executor, RunReport, run_batches
+from ingest_assets.app.driver import Executor, run_batches
+from ingest_assets.app.execution import NO_BUDGET
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.report import failures
 from ingest_assets.backends import Kind, kind_of, workers_for
@@ -30,8 +31,6 @@ KINDS: tuple[Kind, ...] = ("inline", "threads", "processes", "ray")
 _WORKERS = (1, 2, 4)
 _WORKERS_ON_RAY = (1, 2)
 _MOST_WORKERS = 256
-# A failure is a result to compare, and one of the samples fails on purpose.
-NO_BUDGET = {"error_budget": None, "max_failed_share": None, "cancel_on_first_failure": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +75,14 @@ def settings_of(home: Home, variant: Variant) -> Settings:
     Folders are as this home finds them: the variant's home is elsewhere. Nothing is remembered: vectors that
     one variant has made would stand for those of the next, and prove nothing.
     """
-    settings = home.settings_elsewhere()
+    settings = home.settings_found
     families = settings.embeddings
     forgetful = families.cache.model_copy(update={"enabled": False})
     stages = {stage: _options_of(home.options(stage), variant) for stage in home.graph}
     features = {"parallel": True, "require_parity": False}
     return settings.model_copy(
         update={
+            "sources": {},
             "stages": settings.stages.model_copy(update=stages),
             "embeddings": families.model_copy(update={"cache": forgetful}),
             "features": settings.features.model_copy(update=features),
@@ -102,6 +102,7 @@ def _options_of(options: StageOptions, variant: Variant) -> StageOptions:
         "dangerous_gpu_processes": kind == "processes",
     }
     execution = options.execution.model_copy(update=where)
+    # A failure is a result to compare, and one of the samples fails on purpose.
     changes = {"workers": variant.workers, "execution": execution}
     return options.model_copy(update=changes | NO_BUDGET)
 
@@ -118,7 +119,7 @@ def _own_number(home: Home, *, on_ray: bool) -> int:
 def _kinds(only: str | None) -> list[Kind]:
     if only is None:
         return [kind for kind in KINDS if kind != "inline"]
-    names = _words(only)
+    names = re.findall(r"[^,\s]+", only)
     unknown = [name for name in names if name not in KINDS]
     if unknown:
         raise ConfigError(f"--only: no such backend: {unknown[0]}; known are {', '.join(KINDS)}.")
@@ -136,16 +137,12 @@ def _numbers(workers: str | None) -> list[int]:
     """Exactly the numbers that were asked for; none when nothing was."""
     if workers is None:
         return []
-    words = _words(workers)
+    words = re.findall(r"[^,\s]+", workers)
     if not words or not all(re.fullmatch(r"[0-9]{1,3}", w) and 1 <= int(w) <= _MOST_WORKERS for w in words):
         raise ConfigError(
             f"--workers: should be numbers from 1 to {_MOST_WORKERS}, as in 1,2,4; got {workers!r}."
         )
     return sorted({int(word) for word in words})
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in re.split(r"[,\s]+", text) if word]
 
 
 # The runs behind `ingest validate`: the same documents, from nothing, once for each way of running.
@@ -233,15 +230,12 @@ def _run(home: Home, variant: Variant, base: Layout | None, executing: Executing
     here = open_home(layout.home, settings=settings_of(home, variant))
     with executing(here) as executor:
         report = run_batches(here, list(here.graph), {}, executor, reason="validate")
-    try:
-        return _result(here, variant, report, base)
-    finally:
-        here.ledger.close()
-
-
-def _result(here: Home, variant: Variant, report: RunReport, base: Layout | None) -> VariantResult:
+    with contextlib.closing(here.ledger):
+        failed = {failure["doc_id"] for failure in failures(here, report.errors)}
+        done = len(here.ledger.documents()) - len(failed)
+        if report.broken:  # of a run that stopped, those that have reached the last table
+            done = len(here.tables(list(here.graph)[-1]).records)
     assets = [here.serving(stage) for stage in here.graph]
-    failed = {failure["doc_id"] for failure in failures(here, report.errors)}
     status: Status = "base" if base is None else "equal"
     why = "; ".join(f"batch {batch}: {reason}" for batch, reason in report.broken.items())
     difference = None
@@ -249,9 +243,6 @@ def _result(here: Home, variant: Variant, report: RunReport, base: Layout | None
         status = "not complete"
     elif base is not None and (difference := first_difference(base, here.layout, assets)) is not None:
         status, why = "different", difference.as_line()
-    done = len(here.ledger.documents()) - len(failed)
-    if report.broken:  # of a run that stopped, those that have reached the last table
-        done = len(here.tables(list(here.graph)[-1]).records)
     return VariantResult(
         variant=variant,
         status=status,

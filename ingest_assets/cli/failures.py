@@ -2,6 +2,7 @@
 
 import shlex
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +35,7 @@ from ingest_assets.cli.flags import (
 )
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.run import executing, progress_mode
-from ingest_assets.core.errors import Category
+from ingest_assets.core.errors import Category, is_for_good
 
 app = group("What could not be done, over every stage: look at it, try it again, or let the next run do so.")
 
@@ -84,7 +85,7 @@ def show_failures(document: DocArgument, home: HomeFlag = None, as_json: JsonFla
         "doc_id": doc_id,
         **_whereabouts(here, doc_id),
         "failures": [
-            failure.as_object() | {"lasting": failure.waits_for_a_change(), "next": _next_step(failure)}
+            failure.as_object() | {"lasting": is_for_good(failure.error), "next": _next_step(failure)}
             for failure in failures
         ],
         "attempts": [
@@ -132,7 +133,7 @@ def retry_failures(
             became, report = retry(here, failures, given, executor)
     code = 0 if all(each.became in ("done", "gone") for each in became) else 1
     if as_json:
-        objects = [each.as_object() for each in became]
+        objects = [asdict(each) for each in became]
         ran = {"batches": report.ran, "wall_seconds": round(report.wall_seconds, 2)}
         said = {"retried": objects, "took_over": report.took_over, **ran, "exit_code": code}
         print_json({"home": str(here.layout.home), **said})
@@ -193,7 +194,7 @@ def _next_step(failure: FailedDocument) -> str:
     command = f"`ingest failures retry {shlex.quote(failure.doc_id)}`"
     if failure.is_in_queue:
         return f"The queue has given it up, and only a person queues it again: {command} gets it now."
-    if failure.waits_for_a_change():
+    if is_for_good(failure.error):
         return (
             "No run tries it again before its file, the settings or the libraries change. "
             f"Mend or replace the file, then {command}."
@@ -205,7 +206,7 @@ def _next_step(failure: FailedDocument) -> str:
 
 def _print_list(found: list[FailedDocument], wanted: Wanted) -> None:
     if not found:
-        say("Nothing has failed." if wanted.is_everything() else "No failure matches.")
+        say("Nothing has failed." if wanted == Wanted() else "No failure matches.")
         return
     rows = [[f.doc_id, f.stage, f.error.code, f.error.category, _count(f.attempts, "attempt")] for f in found]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]

@@ -13,9 +13,7 @@ from ingest_assets.app.models import (
     NamedModel,
     Place,
     docling_model_object,
-    embedding_line,
     embedding_object,
-    engine_line,
     engine_object,
     fetch,
     models_object,
@@ -24,7 +22,7 @@ from ingest_assets.app.models import (
     pull,
 )
 from ingest_assets.cli.flags import HomeFlag, JsonFlag, group
-from ingest_assets.cli.output import print_json, say, warn
+from ingest_assets.cli.output import engine_line, print_json, say, warn
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.model_hub import HubUnreachable, ModelNotFetched, hub_cache, hub_name
 
@@ -58,7 +56,7 @@ def list_models(home: HomeFlag = None, as_json: JsonFlag = False) -> None:
     for model in result["models"]:
         say(_line(model))
     for found in embeddings:
-        say(embedding_line(found))
+        say(_embedding_line(found))
     say(engine_line(result["engine"]))
 
 
@@ -119,7 +117,7 @@ def _fetch_named(
             continue
         models.append(found)
         if not is_quiet:
-            say(embedding_line(found))
+            say(_embedding_line(found))
     return models, failures, True
 
 
@@ -174,3 +172,18 @@ def _line(model: dict[str, Any]) -> str:
         return f"{head}not here ({model['path'] or model['source']}: {model['fault']})"
     revision = f" {model['revision'][:12]}" if model["revision"] else ""
     return f"{head}{model['source']}{revision}, {model['size_bytes'] / 2**20:.1f} MiB, in {model['path']}"
+
+
+def _embedding_line(found: dict[str, Any]) -> str:
+    """A model that the settings name, for a person."""
+    head = f"{found['name']:<12} {found['for']}: "
+    if found["fault"]:
+        return f"{head}{'cannot be used' if found['is_present'] else 'not here'} ({found['fault']})"
+    told = [found["model_id"] or found["model"]]
+    if found["provider"]:
+        told[0] += f" by {found['provider']}"
+    told += [f"{found['dim']} dimensions"] if found["dim"] else []
+    told += [f"reads {found['max_tokens']} tokens"] if found["max_tokens"] else []
+    if found["path"]:
+        told.append(f"{found['where']}, {found['size_bytes'] / 2**20:.1f} MiB, in {found['path']}")
+    return head + ", ".join(told)

@@ -12,9 +12,9 @@ from ingest_assets.app.graph import GRAPH, STEPS, stages_between
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.model_switch import buildings
 from ingest_assets.app.plan import BatchForecast, Estimate, fetch_estimate, forecast, stage_estimate
-from ingest_assets.app.report import problem_line, scan_line, scan_object
+from ingest_assets.app.report import scan_object
 from ingest_assets.cli.flags import FromFlag, HomeFlag, InputFlag, JsonFlag, UntilFlag
-from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.output import grid, print_json, problem_line, say, scan_line, warn
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.items import Step
 

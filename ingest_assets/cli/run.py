@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,16 +13,11 @@ from ingest_assets.app.driver import STATISTICS, Executor, RunReport, ScanReport
 from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.model_switch import buildings
-from ingest_assets.app.queue_run import queue_line, queue_object
+from ingest_assets.app.queue_run import queue_object
 from ingest_assets.app.report import (
     corpus_numbers,
-    failure_lines,
     failures,
-    problem_line,
-    scan_line,
     scan_object,
-    table_folders,
-    vectors_in_words,
 )
 from ingest_assets.cli.flags import (
     DryRunFlag,
@@ -35,7 +31,17 @@ from ingest_assets.cli.flags import (
     UntilFlag,
     WorkersFlag,
 )
-from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.output import (
+    failure_lines,
+    grid,
+    print_json,
+    problem_line,
+    queue_line,
+    say,
+    scan_line,
+    vectors_in_words,
+    warn,
+)
 from ingest_assets.cli.plan import show_plan, take_in, wanted_stages
 from ingest_assets.cli.signals import PRESSES
 from ingest_assets.core.items import STEPS, Step
@@ -180,19 +186,11 @@ def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dic
         "broken_batches": report.broken,
         "batches": {"ran": report.ran, "complete_before": report.complete_before},
         "stages": {
-            stage: {
-                "scheduled": totals.scheduled,
-                "skipped": totals.skipped,
-                "succeeded": totals.succeeded,
-                "failed": totals.failed,
-                "cancelled": totals.cancelled,
-                "retries": totals.retries,
-                "seconds": round(totals.seconds, 2),
-            }
+            stage: asdict(totals) | {"seconds": round(totals.seconds, 2)}
             for stage, totals in report.stages.items()
         },
         "wall_seconds": round(report.wall_seconds, 2),
-        "tables": table_folders(home),
+        "tables": {asset: str(home.layout.asset_folder(asset)) for asset in map(home.serving, home.graph)},
         "exit_code": int(bool(failed or found.get("problems") or report.broken or queue["states"]["error"])),
     }
 

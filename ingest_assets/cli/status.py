@@ -6,12 +6,20 @@ from typing import Annotated, Any
 import typer
 
 from ingest_assets.app.home import open_home
-from ingest_assets.app.models import engine_line
-from ingest_assets.app.queue_run import queue_line
-from ingest_assets.app.report import failure_lines, problem_line, scan_line, vectors_in_words
 from ingest_assets.app.status import checkpoints, status_object
 from ingest_assets.cli.flags import HomeFlag, JsonFlag
-from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.output import (
+    engine_line,
+    failure_lines,
+    grid,
+    print_json,
+    problem_line,
+    queue_line,
+    say,
+    scan_line,
+    vectors_in_words,
+    warn,
+)
 
 DocumentsFlag = Annotated[bool, typer.Option("--documents", help="One line per document: its checkpoint.")]
 

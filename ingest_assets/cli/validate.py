@@ -14,11 +14,10 @@ from ingest_assets.app.execution import (
     Circumstances,
     ParityRecord,
     circumstances_of,
-    drop_record,
     write_record,
 )
 from ingest_assets.app.home import Home, open_home
-from ingest_assets.app.report import problem_line, scan_object
+from ingest_assets.app.report import scan_object
 from ingest_assets.app.validate import (
     Variant,
     VariantResult,
@@ -29,7 +28,7 @@ from ingest_assets.app.validate import (
     take_in,
 )
 from ingest_assets.cli.flags import ExperimentalFlag, HomeFlag, JsonFlag
-from ingest_assets.cli.output import grid, print_json, say, warn
+from ingest_assets.cli.output import grid, print_json, problem_line, say, warn
 from ingest_assets.cli.run import executing
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import code_version_on_disk
@@ -118,7 +117,7 @@ def _keep_or_drop_record(
 ) -> None:
     """A proof is kept, a disproof removes the proof before it."""
     if any(result.status == "different" for result in results):
-        drop_record(home)
+        home.layout.parity_record.unlink(missing_ok=True)
     if objection is None:
         ran = [result.variant for result in _compared(results)]
         record = ParityRecord(

@@ -192,23 +192,16 @@ class StageError(BaseModel):
         """Classify by type. An error this product does not know is not retried."""
         if isinstance(error, MemoryError):
             error = MemoryExceeded("the machine gave the item no more memory")
-        if isinstance(error, ItemError):
-            return cls(
-                stage=stage,
-                item_id=item_id,
-                category=error.category,
-                code=error.code,
-                message=str(error),
-                retryable=error.retryable,
-                detail=error.detail,
-            )
+        if not isinstance(error, ItemError):
+            error = ItemError(f"{type(error).__name__}: {error}")
         return cls(
             stage=stage,
             item_id=item_id,
-            category="unknown",
-            code="E_UNKNOWN",
-            message=f"{type(error).__name__}: {error}",
-            retryable=False,
+            category=error.category,
+            code=error.code,
+            message=str(error),
+            retryable=error.retryable,
+            detail=error.detail,
         )
 
 

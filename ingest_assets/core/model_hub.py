@@ -66,8 +66,10 @@ def reason_of(error: Exception) -> str:
 # Is a model's file whole, and which one is it? Answered from a few mebibytes, however large the weights.
 
 
+# Files up to this size are hashed whole; of larger weights their edges, and some places of each tensor.
 _BIG_BYTES = 16 * 1024 * 1024
 _EDGE_BYTES = 1024 * 1024
+# A safetensors file begins with the length of its header, which the format itself limits to 100 MB.
 _LENGTH_BYTES = 8
 _MAX_HEADER_BYTES = 100 * 1024 * 1024
 _LOOKS = 16

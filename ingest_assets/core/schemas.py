@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -51,9 +52,7 @@ def _table(
     *,
     key: str,
     rows_per_group: int,
-    dictionary: tuple[str, ...] = ("doc_id",),
-    byte_stream_split: tuple[str, ...] = (),
-    about: str = "",
+    **others: Any,
 ) -> TableSpec:
     return TableSpec(
         asset=asset,
@@ -61,9 +60,7 @@ def _table(
         key=(key,),
         rows_per_group=rows_per_group,
         descriptions={field.name: meaning for field, meaning in columns},
-        dictionary=dictionary,
-        byte_stream_split=byte_stream_split,
-        about=about,
+        **others,
     )
 
 

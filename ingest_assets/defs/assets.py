@@ -80,7 +80,8 @@ def _shown(name: str, value: Any) -> Any:
 )
 def lexical_stats(home: HomeResource) -> dg.MaterializeResult:
     """One row per term of the corpus: in how many chunks it is. The footer has N and the average length."""
-    return dg.MaterializeResult(metadata=statistics_metadata(make_statistics(home.open())))
+    here = home.open()
+    return dg.MaterializeResult(metadata=statistics_metadata(here, make_statistics(here)))
 
 
 @dg.asset_check(

@@ -1,7 +1,6 @@
 """The IO manager: commits staged parts into one Parquet file per asset and batch, and loads lazy scans."""
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,14 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from ingest_assets.app.driver import STATISTICS, Statistics, commit_staged, finish_alone
+from ingest_assets.app.driver import (
+    COUNTED,
+    STATISTICS,
+    commit_staged,
+    make_statistics,
+    statistics_are_due,
+    statistics_numbers,
+)
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
 from ingest_assets.app.model_switch import Building
@@ -55,9 +61,9 @@ class ParquetTables(dg.IOManager):
         if GRAPH[stage].has_sets:
             metadata |= set_metadata(home, stage, batch, building)
         context.add_output_metadata(metadata)
-        made = finish_alone(home, stage, partial(_is_alone, context)) if self.finishes else None
-        if made is not None:
-            context.log_event(dg.AssetMaterialization(STATISTICS, metadata=statistics_metadata(made)))
+        if self.finishes and stage == COUNTED and statistics_are_due(home) and _is_alone(context):
+            made = statistics_metadata(home, make_statistics(home))
+            context.log_event(dg.AssetMaterialization(STATISTICS, metadata=made))
 
     def load_input(self, context: dg.InputContext) -> Any:
         """A `Table`, or a lazy frame where the input is annotated as one."""
@@ -74,11 +80,11 @@ def _is_alone(context: dg.OutputContext) -> bool:
     return all(run.run_id == context.run_id for run in unfinished_runs(context.step_context.instance))
 
 
-def statistics_metadata(made: Statistics) -> dict[str, Any]:
+def statistics_metadata(home: Home, made: Committed) -> dict[str, Any]:
     """What the web UI shows of the statistics of the whole corpus."""
-    metadata = table_metadata(made.committed, LEXICAL_STATS)
+    metadata = table_metadata(made, LEXICAL_STATS)
     rows = {"dagster/row_count": metadata.pop("dagster/partition_row_count")}
-    return {**metadata, **rows, **made.numbers}
+    return {**metadata, **rows, **statistics_numbers(home)}
 
 
 def table_metadata(committed: Committed, spec: TableSpec) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 
 from ingest_assets.app.driver import finish, refresh, require_ready, run_batches
-from ingest_assets.app.execution import RunOptions
+from ingest_assets.app.execution import NO_BUDGET, RunOptions
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.report import failures
 from ingest_assets.app.search import chunk_rankings, document_rankings, with_fused
-from ingest_assets.app.validate import NO_BUDGET, Executing
+from ingest_assets.app.validate import Executing
 from ingest_assets.core.errors import IngestError
 from ingest_assets.core.identity import sha256_text
 from ingest_assets.core.layout import Layout
@@ -96,10 +96,11 @@ def ingest_set(home: Home, layout: Layout, chosen: LabelledSet, executing: Execu
 
 def _settings(home: Home) -> Settings:
     """Those of the home, with folders as it finds them; a failed document is counted and stops nothing."""
-    settings = home.settings_elsewhere()
+    settings = home.settings_found
     stages = {stage: home.options(stage).model_copy(update=NO_BUDGET) for stage in GRAPH}
     return settings.model_copy(
         update={
+            "sources": {},
             "stages": settings.stages.model_copy(update=stages),
             "features": settings.features.model_copy(update={"require_parity": False}),
         }

@@ -32,7 +32,7 @@ def test_another_home_finds_what_this_one_finds(cache: str, tmp_path: Path) -> N
     home = open_home(_home(tmp_path / "home", settings))
     make_model(home.layout.home / "models" / "tiny")
 
-    elsewhere = with_folders_found(home.settings_elsewhere(), Layout(tmp_path / "evaluation"))
+    elsewhere = with_folders_found(home.settings_found, Layout(tmp_path / "evaluation"))
 
     assert elsewhere.embeddings == home.settings_found.embeddings
     assert elsewhere.embeddings.cache.path == str(home.layout.home / (cache or "state/cache"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.app.home import open_home
-from ingest_assets.app.report import failure_lines
+from ingest_assets.cli.output import failure_lines
 from ingest_assets.intake.queue.artifacts import Ending, Failure, NewArtifact
 from ingest_tests.cli.failing import PAGES
 from ingest_tests.conftest import Command

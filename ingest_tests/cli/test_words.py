@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.app.report import failure_lines
 from ingest_assets.app.search import query_vectors
+from ingest_assets.cli.output import failure_lines
 from ingest_assets.core.errors import IngestError
 from ingest_assets.embedders.providers import close_dense
 from ingest_tests.conftest import Command

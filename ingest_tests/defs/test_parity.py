@@ -10,7 +10,6 @@ from ingest_assets.app.execution import (
     RunOptions,
     circumstances_of,
     code_version,
-    drop_record,
     execution_of,
     read_record,
     refuse_early,
@@ -126,16 +125,6 @@ def test_a_damaged_record_counts_as_none(strict: Home, content: str) -> None:
 
     assert read_record(strict) is None
     assert "there is no parity record" in refusal(strict)
-
-
-def test_a_record_can_be_dropped_twice(strict: Home) -> None:
-    """A second disproof finds nothing left."""
-    write_record(strict, record_of(strict))
-
-    drop_record(strict)
-    drop_record(strict)
-
-    assert read_record(strict) is None
 
 
 @pytest.mark.parametrize(

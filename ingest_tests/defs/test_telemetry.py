@@ -13,7 +13,7 @@ import pytest
 
 from ingest_assets.app import telemetry
 from ingest_assets.app.home import open_home
-from ingest_assets.app.telemetry import EXTRA, Flush, SaidOnce, export_as_told, stage_telemetry
+from ingest_assets.app.telemetry import EXTRA, Flush, SaidOnce, export_as_told
 from ingest_assets.defs.instance import open_instance
 from ingest_assets.runner import read_manifest
 from ingest_tests.conftest import clean_environment
@@ -23,14 +23,14 @@ from ingest_tests.defs.collector import Collector, running_collector
 SHORT_RUN = """
 import os, sys
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.app.telemetry import stage_telemetry
+from ingest_assets.app.telemetry import export_once
 from ingest_assets.settings.execution import StageOptions
-from ingest_assets.runner import RunSpec, run_stage
+from ingest_assets.runner import RunSpec, Telemetry, run_stage
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
 for batch in ("b1", "b2"):
-    telemetry = stage_telemetry(batch)
+    telemetry = Telemetry(batch_hint=batch, flush=export_once())
     backend = ThreadBackend(1)
     run_stage(RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), backend=backend, telemetry=telemetry))
 print("otlp" in " ".join(sys.modules), flush=True)
@@ -118,7 +118,7 @@ def test_a_missing_sdk_is_one_line_that_says_what_to_do(monkeypatch, caplog):
     telemetry.export_once.cache_clear()
     try:
         with caplog.at_level(logging.WARNING):
-            assert [stage_telemetry("b").flush for _ in range(3)] == [None] * 3
+            assert [telemetry.export_once() for _ in range(3)] == [None] * 3
     finally:
         telemetry.export_once.cache_clear()
 
