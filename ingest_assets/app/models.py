@@ -13,7 +13,7 @@ from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import installed_versions
 from ingest_assets.embedders.model_fetch import fetch
 from ingest_assets.embedders.model_files import PACKAGED, PULLED_AS, find_folder, is_hub_name, tokenizer_files
-from ingest_assets.embedders.providers import describe_dense
+from ingest_assets.embedders.providers import BUILT_IN, describe_dense
 from ingest_assets.embedders.sparse import sparse_model
 from ingest_assets.parsing.engines import (
     DOCLING_MODELS,
@@ -145,7 +145,7 @@ def _packaged(model: PackagedModel) -> dict[str, Any]:
 # What `ingest models` fetches and names comes from the rooms that use it.
 __all__ = ["DOCLING_MODELS", "PULLED_AS", "DoclingModel", "Place", "fetch", "place_of", "pull"]
 
-OWN_PROVIDERS = ("auto", "local", "onnx", "onnx-int8", "sentence-transformers")
+OWN_PROVIDERS = {"auto", *BUILT_IN} - {"openai"}  # they run here; an endpoint has its model elsewhere
 
 
 @dataclass(frozen=True, slots=True)

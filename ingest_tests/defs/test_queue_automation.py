@@ -79,7 +79,8 @@ def test_a_batch_is_requested_again_when_its_artifact_is_due_again(
     assert not waiting.run_requests
     (request,) = due.run_requests
     assert request.run_key != first.run_requests[0].run_key
-    instance.add_run(dg.DagsterRun("ingest_all", tags=request.tags, status=dg.DagsterRunStatus.STARTED))
+    tags = request.tags | {PARTITION: request.partition_key}  # as Dagster makes a run of it
+    instance.add_run(dg.DagsterRun("ingest_all", tags=tags, status=dg.DagsterRunStatus.STARTED))
     assert not _look(instance, due.cursor).run_requests
 
 

@@ -75,6 +75,8 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
     if kind == "email":
         check_outlook(content, options)
         return Inspected(content)
+    if kind == "mhtml":  # its pages are checked as parts, when they are flattened
+        return Inspected(content)
     if kind in _ARCHIVES:
         warnings = check_archive(content, options)
         with damage_named():  # so far, only the beginnings of parts were unpacked
