@@ -1,4 +1,4 @@
-"""Docling's document tree and its items' text, written without Docling's repeated checks."""
+"""A document's items as text for chunks, written without Docling's repeated checks."""
 
 import re
 from functools import cached_property
