@@ -19,7 +19,6 @@ from ingest_assets.storage.table import Parts, Table
 
 if TYPE_CHECKING:
     from ingest_assets.stages.admission.judge import Judgement
-    from ingest_assets.stages.admission.rules import Finding
 
 
 # In an item's meta: the fingerprint of the document and the rules, and how it stands to other documents.
@@ -211,9 +210,14 @@ def _columns(judgement: "Judgement", text: str, options: AdmissionOptions) -> di
     from ingest_assets.stages.admission.judge import signature
 
     near, quality = options.near_duplicates, judgement.quality
+    filters = {"fast": judgement.fast_filter, "structural": judgement.structural_filter}
+    findings = {
+        f"{name}_{part}": None if finding is None else getattr(finding, part)
+        for name, finding in filters.items()
+        for part in _FINDING
+    }
     return {
-        **_finding("fast", judgement.fast_filter),
-        **_finding("structural", judgement.structural_filter),
+        **findings,
         **{name: getattr(judgement, name) for name in _OWN},
         **asdict(judgement.details),
         "quality": quality.score,
@@ -221,10 +225,6 @@ def _columns(judgement: "Judgement", text: str, options: AdmissionOptions) -> di
         "tier_reasons": list(judgement.tier_reasons),
         "signature": signature(text, near) if near.enabled else None,
     }
-
-
-def _finding(name: str, found: "Finding | None") -> dict[str, Any]:
-    return {f"{name}_{each}": None if found is None else getattr(found, each) for each in _FINDING}
 
 
 @dataclass(frozen=True, slots=True)

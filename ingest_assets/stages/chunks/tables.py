@@ -257,11 +257,7 @@ class ValuesWriter(TripletWriter):
 
 def text_reader(doc: DoclingDocument, doc_serializer: Any, **named: Any) -> TextOf:
     """Reads cells, those too that hold more than text."""
-
-    def text_of(cell: TableCell) -> str:
-        return cell._get_text(doc=doc, doc_serializer=doc_serializer, **named)
-
-    return text_of
+    return lambda cell: cell._get_text(doc=doc, doc_serializer=doc_serializer, **named)
 
 
 def table_values(data: TableData, text_of: TextOf) -> list[str]:
