@@ -10,6 +10,7 @@ from ingest_assets.stages.admission.reading import (
     different_words,
     meaningful_chars,
     normal_text,
+    samples,
     text_hash,
     word_count,
     words_of,
