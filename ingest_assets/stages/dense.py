@@ -40,7 +40,7 @@ def _vectors_are_sound(stage: "DenseStage", table: Table) -> Finding:
         "not_unit": len(faults.not_unit),
         "first": ", ".join((faults.not_finite + faults.not_unit)[:5]) or "none",
     }
-    return Finding(faults.is_empty(), metadata)
+    return Finding(not (faults.dimension or faults.not_finite or faults.not_unit), metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +222,6 @@ class VectorFaults:
     dimension: str | None
     not_finite: list[str]
     not_unit: list[str]
-
-    def is_empty(self) -> bool:
-        return self.dimension is None and not self.not_finite and not self.not_unit
 
 
 def faulty_vectors(table: Table, dim: int, *, is_unit: bool = True) -> VectorFaults:

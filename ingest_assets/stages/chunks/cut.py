@@ -117,16 +117,12 @@ class OneWriter(BaseSerializerProvider):
 
     def __init__(self, tables: BaseTableSerializer) -> None:
         self._tables = tables
-        self._writer: Writer | None = None
+        self.writer: Writer | None = None
 
     def get_serializer(self, doc: DoclingDocument) -> BaseDocSerializer:
-        if self._writer is None or self._writer.doc is not doc:
-            self._writer = Writer.of(doc, self._tables)
-        return self._writer
-
-    def forget(self) -> None:
-        """Let go of the document."""
-        self._writer = None
+        if self.writer is None or self.writer.doc is not doc:
+            self.writer = Writer.of(doc, self._tables)
+        return self.writer
 
 
 class QuickChunker(HybridChunker):
@@ -326,7 +322,7 @@ class Cutter:
                     items = items if self._cut.tables == "docling" else each_once(items)
                     pieces.append(Piece(chunk.text, tuple(chunk.meta.headings or ()), items))
         finally:
-            self._chunker.serializer_provider.forget()
+            self._chunker.serializer_provider.writer = None  # it would keep the document
         return pieces
 
     def _of_plain_text(self, document: DoclingDocument) -> list[Piece]:
