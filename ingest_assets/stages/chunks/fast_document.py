@@ -34,8 +34,10 @@ class _Labelled(DoclingDocument):
                 is_shown = any(origin.page_no == page_no for origin in node.prov)
             if is_shown:
                 yield node, depth
+            if not node.children:  # most have none
+                continue
             below = [child.resolve(self) for child in reversed(node.children)]
-            if below and isinstance(node, PictureItem) and not traverse_pictures:
+            if isinstance(node, PictureItem) and not traverse_pictures:
                 captions = {caption.cref for caption in node.captions}
                 below = [child for child in below if child.self_ref in captions]
             waiting += [(child, depth + 1) for child in below]
