@@ -313,17 +313,6 @@ class StageWorker:
     asset: str = ""
 
     def __call__(self, item: WorkItem, context: ItemContext) -> Result:
-        self._require_as_planned()
-        rows = self.stage.rows(item, context)
-        if rows.num_rows == 0:
-            raise ContractBroken(f"{self.stage.name} made no row; every planned item must have at least one.")
-        spec = replace(self.stage.spec, asset=self.asset) if self.asset else self.stage.spec
-        path = Parts(Layout(Path(self.home)), spec, self.batch).write(item.item_id, item.fingerprint, rows)
-        return Result(
-            rows=rows.num_rows, outputs=(str(path),), counts={**context.counts, "rows": rows.num_rows}
-        )
-
-    def _require_as_planned(self) -> None:
         here = deciding(self.stage) if self.planned else {}
         if here != self.planned:
             names = here.keys() | self.planned.keys()
@@ -332,3 +321,11 @@ class StageWorker:
                 f"{self.stage.name}: not as planned on this machine: {', '.join(other)}; give every machine "
                 "the same models and packages, or run again if they changed meanwhile."
             )
+        rows = self.stage.rows(item, context)
+        if rows.num_rows == 0:
+            raise ContractBroken(f"{self.stage.name} made no row; every planned item must have at least one.")
+        spec = replace(self.stage.spec, asset=self.asset) if self.asset else self.stage.spec
+        path = Parts(Layout(Path(self.home)), spec, self.batch).write(item.item_id, item.fingerprint, rows)
+        return Result(
+            rows=rows.num_rows, outputs=(str(path),), counts={**context.counts, "rows": rows.num_rows}
+        )

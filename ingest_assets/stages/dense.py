@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,7 +40,7 @@ def _vectors_are_sound(stage: "DenseStage", table: Table) -> Finding:
         "not_unit": len(faults.not_unit),
         "first": ", ".join((faults.not_finite + faults.not_unit)[:5]) or "none",
     }
-    return Finding(faults.is_empty(), metadata)
+    return Finding(not (faults.dimension or faults.not_finite or faults.not_unit), metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class DenseStage(Stage):
         cache, space = None, cache_space(facts, self.options.truncation)
         if self.cache.enabled and self.cache.path:
             cache = open_cache(Path(self.cache.path) / CACHE_FILE, self.cache.max_mebibytes * _MIB)
-        keep: Keep = functools.partial(cache.put, space) if cache else _keep_nothing
+        keep: Keep = functools.partial(cache.put, space) if cache else lambda _texts, _vectors: None
         by_text: dict[str, np.ndarray] = {}
         if cache and not context.anew:
             for text, vector in zip(texts, cache.get(space, texts), strict=True):
@@ -162,15 +163,17 @@ class DenseStage(Stage):
         return vectors
 
 
-def _keep_nothing(_texts: Sequence[str], _vectors: np.ndarray) -> None:
-    """There is no cache."""
-
-
 def _keep_good(keep: Keep, texts: Sequence[str], made: Mapping[int, Any], dim: int) -> None:
     """Those of the vectors, by the places of their texts, that could be stored."""
-    good = {place: row for place, row in made.items() if is_direction(row, dim)}
+    good: dict[int, np.ndarray] = {}
+    for place, row in made.items():
+        # Foreign providers may give anything.
+        with suppress(TypeError, ValueError), np.errstate(over="ignore", invalid="ignore"):
+            norm = np.linalg.norm(np.asarray(row, dtype=np.float32))
+            if np.shape(row) == (dim,) and np.isfinite(norm) and norm > 0:
+                good[place] = np.asarray(row)
     if good:
-        keep([texts[place] for place in good], np.stack([np.asarray(row) for row in good.values()]))
+        keep([texts[place] for place in good], np.stack(list(good.values())))
 
 
 def cache_space(facts: DenseFacts, truncation: Truncation) -> str:
@@ -205,17 +208,6 @@ def require_vectors(given: Any, dim: int, chunk_ids: Sequence[str]) -> np.ndarra
     return vectors
 
 
-def is_direction(given: Any, dim: int) -> bool:
-    """True for a vector that may be stored."""
-    try:
-        vector = np.asarray(given, dtype=np.float32)
-    except (TypeError, ValueError):
-        return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        norm = np.linalg.norm(vector)
-    return vector.shape == (dim,) and bool(np.isfinite(norm) and norm > 0)
-
-
 def _broken(fault: str, chunk_id: str) -> ContractBroken:
     return ContractBroken(f"The vector of chunk {chunk_id} {fault}.", detail={"chunk_id": chunk_id})
 
@@ -230,9 +222,6 @@ class VectorFaults:
     dimension: str | None
     not_finite: list[str]
     not_unit: list[str]
-
-    def is_empty(self) -> bool:
-        return self.dimension is None and not self.not_finite and not self.not_unit
 
 
 def faulty_vectors(table: Table, dim: int, *, is_unit: bool = True) -> VectorFaults:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -114,10 +114,15 @@ class DoctagsStage(Stage):
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """One document, converted; one that only moved takes its row along."""
-        read_verified(Path(item.meta["path"]), item.meta["content_hash"])
-        row = None if context.anew else _adopted(item)
-        if row is None:
-            path, name, mime = Path(item.meta["path"]), item.meta["name"], item.meta["mime"]
+        path, name, mime = Path(item.meta["path"]), item.meta["name"], item.meta["mime"]
+        read_verified(path, item.meta["content_hash"])
+        # What the table holds of the same bytes under another id, with this document's name in it.
+        stored: StoredRows | None = None if context.anew else item.meta.get(ADOPTS)
+        rows = stored.read() if stored is not None else None
+        if rows is not None:
+            row: dict[str, Any] = rows.to_pylist()[0]
+            row["document"] = renamed(row["document"], name)
+        else:
             read_ahead = PageStore(item).known() if item.output_paths else ReadPages()
             with self.reader(context) as reader:
                 parsed = reader.read(path, name, mime, read_ahead)
@@ -129,12 +134,10 @@ class DoctagsStage(Stage):
         }
         return pa.Table.from_pylist([row], schema=self.spec.schema)
 
-    @contextmanager
-    def reader(self, context: ItemContext) -> Iterator["DocumentReader"]:
+    def reader(self, context: ItemContext) -> AbstractContextManager["DocumentReader"]:
         """A warm reader with this worker's share of the cores."""
         threads = max(1, len(os.sched_getaffinity(0)) // context.workers)
-        with _READERS.lend(self.parsing, threads, self.engine) as reader:
-            yield reader
+        return _READERS.lend(self.parsing, threads, self.engine)
 
     def before_batch(self, batch: BeforeBatch) -> None:
         """Read the pages of long documents on all workers; their own turn then only puts them together.
@@ -161,16 +164,6 @@ class DoctagsStage(Stage):
 def unread_by(mime: str) -> tuple[str, ...]:
     """Formats that a document is not of and that have settings of their own: these are nothing to it."""
     return tuple(kind for kind in (*PAGE_FORMATS, "html") if kind != DOCLING_FORMATS.get(mime))
-
-
-def _adopted(item: WorkItem) -> dict[str, Any] | None:
-    """What the table holds of the same bytes under another id, with this document's name in it."""
-    stored: StoredRows | None = item.meta.get(ADOPTS)
-    rows = stored.read() if stored is not None else None
-    if rows is None:
-        return None
-    row: dict[str, Any] = rows.to_pylist()[0]
-    return row | {"document": renamed(row["document"], item.meta["name"])}
 
 
 def _open_reader(parsing: ParsingOptions, threads: int, engine: PageEngine) -> "DocumentReader":

@@ -1,6 +1,6 @@
 """What a stage reads of the tables above it: the plan's references, and the rows where an item runs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,12 +32,6 @@ def converted_documents(doctags: Table) -> Iterator[Candidate]:
 def documents_with_text(doctags: Table) -> Iterator[Candidate]:
     """One per converted document that has text; one without has nothing to be found by."""
     return (candidate for candidate in converted_documents(doctags) if candidate.cost_hint > 0)
-
-
-def admitted(documents: Iterable[Candidate], admission: Table) -> Iterator[Candidate]:
-    """Of these documents those that were admitted."""
-    inside = set(admission.read(lambda rows: rows.filter("admitted").select("doc_id")).to_series())
-    return (candidate for candidate in documents if candidate.item_id in inside)
 
 
 def read_doctags(item: WorkItem, columns: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
@@ -138,7 +137,16 @@ class Facts:
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """The text in sentences and short lines; costly for long texts, so asked of short ones only."""
-        return tuple(unit for block in self.reading.blocks for unit in _units(block))
+        units: list[Unit] = []
+        for block in self.reading.blocks:
+            link, heading = is_link(block), block.label in HEADINGS and word_count(block.text) < RUNNING_WORDS
+            lines = [block.text] if block.label == TABLE_ROW else block.text.splitlines()
+            for part in (part for line in lines for part in _SENTENCE_ENDS.split(line)):
+                if chars := meaningful_chars(part):
+                    text = plain(part)
+                    label, words = as_label(text), word_count(text)
+                    units.append(Unit(part.strip(), text, label, words, chars, link, heading))
+        return tuple(units)
 
     def share(self, kind: CharacterKind) -> float:
         return self.kinds[kind] / self.visible if self.visible else 0.0
@@ -172,16 +180,6 @@ def has_substance(block: Block) -> bool:
     if is_link(block) or block.label in HEADINGS:
         return False
     return block.label in _SUBSTANCE or word_count(block.text) >= RUNNING_WORDS
-
-
-def _units(block: Block) -> Iterator[Unit]:
-    link, heading = is_link(block), block.label in HEADINGS and word_count(block.text) < RUNNING_WORDS
-    lines = [block.text] if block.label == TABLE_ROW else block.text.splitlines()
-    for line in lines:
-        for part in _SENTENCE_ENDS.split(line):
-            if chars := meaningful_chars(part):
-                text = plain(part)
-                yield Unit(part.strip(), text, as_label(text), word_count(text), chars, link, heading)
 
 
 # What a document says about itself, and its address about it.

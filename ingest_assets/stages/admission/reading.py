@@ -56,10 +56,6 @@ class Reading:
         """The texts inside links."""
         return tuple(link for block in self.blocks for link in block.links)
 
-    @property
-    def is_web_page(self) -> bool:
-        return self.mime in ("text/html", "application/xhtml+xml")
-
 
 def read_rows(doctags: Mapping[str, Any], facts: Mapping[str, Any]) -> Reading:
     """A document from its row of doctags and what else is known of it."""
@@ -208,8 +204,3 @@ def samples(text: str, parts: int, part_chars: int) -> list[str]:
         return [text]
     step = (len(text) - part_chars) // (parts - 1)
     return [text[at * step : at * step + part_chars] for at in range(parts)]
-
-
-def sampled(text: str, parts: int, part_chars: int) -> str:
-    """The samples as one text."""
-    return " ".join(samples(text, parts, part_chars))

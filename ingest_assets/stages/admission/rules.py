@@ -3,7 +3,7 @@ filter, whose rules are listed in `RULES` in the order in which they are asked."
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ingest_assets.settings.admission import AdmissionOptions, Reason, StructureOptions
@@ -35,7 +35,7 @@ from ingest_assets.stages.admission.phrases import (
     PLACEHOLDERS,
     Signals,
 )
-from ingest_assets.stages.admission.reading import as_label, meaningful_chars, plain, sampled, words_of
+from ingest_assets.stages.admission.reading import as_label, meaningful_chars, plain, samples, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _unless_partly_clean(
 
 def garbled_words(facts: Facts, limits: StructureOptions) -> Finding | None:
     """Words nobody could say, letters torn apart, lines run together, encoded bytes."""
-    sample = sampled(facts.loose_text, _SAMPLES, _SAMPLE_CHARS)
+    sample = " ".join(samples(facts.loose_text, _SAMPLES, _SAMPLE_CHARS))
     # Letters may stand for others where there is no language, and neither part numbers nor code.
     may_be_unsayable = (
         facts.detected.score < _KNOWN_LANGUAGE
@@ -290,6 +290,7 @@ _PAIR = re.compile(r"(.{1,40}?)\s*[:：\t]\s*(.*)", re.DOTALL)
 _VALUE_WORDS = 15
 _MENU_WORDS = 4
 _LINK_WORDS = 12
+_WEB_PAGES = ("text/html", "application/xhtml+xml")
 _URL = re.compile(r"[-*•\d.)\s]*(?:https?://|www\.)\S+\s*")
 
 
@@ -337,7 +338,14 @@ def metadata_only(facts: Facts, limits: StructureOptions) -> Finding | None:
     if facts.meaningful - facts.linked > limits.max_page_chars:
         return None
     units = [unit for unit in facts.units if not unit.is_heading and not is_menu_entry(unit)]
-    pairs = list(_metadata(units))
+    # Lines of a known key with its value, or a key alone and the short line after it.
+    pairs: list[Unit] = []
+    before: Unit | None = None
+    for unit in units:
+        is_value = before is not None and before.label in METADATA_KEYS
+        if unit.words <= _VALUE_WORDS and (_key(unit) in METADATA_KEYS or is_value):
+            pairs.append(unit)
+        before = None if is_value else unit
     described = sum(unit.chars for unit in pairs)
     rest = sum(unit.chars for unit in units) - described
     if sum(_key(unit) in METADATA_KEYS for unit in pairs) < _FEWEST_PAIRS:
@@ -345,17 +353,6 @@ def metadata_only(facts: Facts, limits: StructureOptions) -> Finding | None:
     return mostly(
         "metadata_only", described, rest, least=limits.min_notice_share, most_rest=limits.max_rest_chars
     )
-
-
-def _metadata(units: list[Unit]) -> Iterator[Unit]:
-    """Lines of a known key with its value, or a key alone and the short line after it."""
-    before: Unit | None = None
-    for unit in units:
-        is_value = before is not None and before.label in METADATA_KEYS
-        is_short = unit.words <= _VALUE_WORDS
-        if is_short and (_key(unit) in METADATA_KEYS or is_value):
-            yield unit
-        before = None if is_value else unit
 
 
 def _key(unit: Unit) -> str:
@@ -387,7 +384,8 @@ def _links_only(
         return None
     linked = sum(unit.chars for unit in entries)
     rest = sum(unit.chars for unit in units) - linked
-    most_rest = limits.max_rest_chars if facts.reading.is_web_page else _OPEN_CHARS
+    is_web_page = facts.reading.mime in _WEB_PAGES
+    most_rest = limits.max_rest_chars if is_web_page else _OPEN_CHARS
     return mostly(reason, linked, rest, least=limits.min_linked_share, most_rest=most_rest)
 
 

@@ -19,7 +19,6 @@ from ingest_assets.storage.table import Parts, Table
 
 if TYPE_CHECKING:
     from ingest_assets.stages.admission.judge import Judgement
-    from ingest_assets.stages.admission.rules import Finding
 
 
 # In an item's meta: the fingerprint of the document and the rules, and how it stands to other documents.
@@ -148,7 +147,16 @@ class AdmissionStage(Stage):
 
 def verdict(row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float) -> dict[str, Any]:
     """The checks in order up to the first rejection. What a document is by itself is in its row already."""
-    rejection = _rejection(row, standing, threshold)
+    rejection: tuple[Check, Reason, float, float] | None = None
+    if row["fast_reason"] is not None:
+        rejection = "fast_filter", row["fast_reason"], row["fast_figure"], row["fast_limit"]
+    elif standing["duplicate_of"] is not None:
+        rejection = "doc_dedup", "duplicate", 1.0, 1.0
+    elif standing["near_duplicate_of"] is not None:
+        rejection = "doc_dedup", "near_duplicate", standing["similarity"], threshold
+    elif row["structural_reason"] is not None:
+        figures = row["structural_figure"], row["structural_limit"]
+        rejection = "structural_filter", row["structural_reason"], *figures
     check, reason, figure, limit = rejection or (None, None, None, None)
     last = CHECKS.index(check) if check else len(CHECKS) - 1
     return {
@@ -161,21 +169,6 @@ def verdict(row: Mapping[str, Any], standing: Mapping[str, Any], threshold: floa
         "reject_limit": limit,
         **standing,
     }
-
-
-def _rejection(
-    row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float
-) -> tuple[Check, Reason, float, float] | None:
-    if row["fast_reason"] is not None:
-        return "fast_filter", row["fast_reason"], row["fast_figure"], row["fast_limit"]
-    if standing["duplicate_of"] is not None:
-        return "doc_dedup", "duplicate", 1.0, 1.0
-    if standing["near_duplicate_of"] is not None:
-        return "doc_dedup", "near_duplicate", standing["similarity"], threshold
-    if row["structural_reason"] is not None:
-        figures = row["structural_figure"], row["structural_limit"]
-        return "structural_filter", row["structural_reason"], *figures
-    return None
 
 
 def _judged(rows: pa.Table) -> dict[str, Any]:
@@ -211,9 +204,14 @@ def _columns(judgement: "Judgement", text: str, options: AdmissionOptions) -> di
     from ingest_assets.stages.admission.judge import signature
 
     near, quality = options.near_duplicates, judgement.quality
+    filters = {"fast": judgement.fast_filter, "structural": judgement.structural_filter}
+    findings = {
+        f"{name}_{part}": None if finding is None else getattr(finding, part)
+        for name, finding in filters.items()
+        for part in _FINDING
+    }
     return {
-        **_finding("fast", judgement.fast_filter),
-        **_finding("structural", judgement.structural_filter),
+        **findings,
         **{name: getattr(judgement, name) for name in _OWN},
         **asdict(judgement.details),
         "quality": quality.score,
@@ -221,10 +219,6 @@ def _columns(judgement: "Judgement", text: str, options: AdmissionOptions) -> di
         "tier_reasons": list(judgement.tier_reasons),
         "signature": signature(text, near) if near.enabled else None,
     }
-
-
-def _finding(name: str, found: "Finding | None") -> dict[str, Any]:
-    return {f"{name}_{each}": None if found is None else getattr(found, each) for each in _FINDING}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
@@ -31,7 +31,6 @@ from ingest_assets.stages.chunks.tables import (
     ValuesWriter,
     by_rows,
     by_values,
-    read_markdown,
     table_values,
     text_reader,
 )
@@ -118,16 +117,12 @@ class OneWriter(BaseSerializerProvider):
 
     def __init__(self, tables: BaseTableSerializer) -> None:
         self._tables = tables
-        self._writer: Writer | None = None
+        self.writer: Writer | None = None
 
     def get_serializer(self, doc: DoclingDocument) -> BaseDocSerializer:
-        if self._writer is None or self._writer.doc is not doc:
-            self._writer = Writer.of(doc, self._tables)
-        return self._writer
-
-    def forget(self) -> None:
-        """Let go of the document."""
-        self._writer = None
+        if self.writer is None or self.writer.doc is not doc:
+            self.writer = Writer.of(doc, self._tables)
+        return self.writer
 
 
 class QuickChunker(HybridChunker):
@@ -171,8 +166,8 @@ class QuickChunker(HybridChunker):
 
     def _cut_table(self, text: str, ref: str, most_tokens: int, writer: BaseDocSerializer) -> list[str]:
         room = Room(most_tokens, self.tokenizer.counter, self._cut_text)
-        if self.tables == "rows" and (table := read_markdown(text)) is not None:
-            return by_rows(table, room)
+        if self.tables == "rows":
+            return by_rows(text, room)
         if self.tables == "values":
             # They are read again: the text does not tell where one of many sentences ends.
             doc = cast(Writer, writer).doc
@@ -224,18 +219,16 @@ def _passed(
     sizes: list[int] = []
     for piece in pieces:
         size = count(piece.contextualized)
-        is_wanted = bool(found) and min(size, sizes[-1]) < fewest and _is_barrier(found[-1], piece) == across
-        both = _both(found[-1], piece) if is_wanted else piece
-        if is_wanted and (sum_of_both := count(both.contextualized)) <= most:
-            found[-1], sizes[-1] = both, sum_of_both
-        else:
-            found.append(piece)
-            sizes.append(size)
+        if found and min(size, sizes[-1]) < fewest:
+            before = found[-1]
+            is_barrier = before.headings != piece.headings or is_table(before) or is_table(piece)
+            both = _both(before, piece) if is_barrier == across else None
+            if both is not None and (sum_of_both := count(both.contextualized)) <= most:
+                found[-1], sizes[-1] = both, sum_of_both
+                continue
+        found.append(piece)
+        sizes.append(size)
     return found
-
-
-def _is_barrier(before: Piece, after: Piece) -> bool:
-    return before.headings != after.headings or is_table(before) or is_table(after)
 
 
 def _both(before: Piece, after: Piece) -> Piece:
@@ -276,19 +269,16 @@ def _after(before: Piece, piece: Piece, cut: Cut, count: TokenCounter) -> Piece:
     # Where a table ends within a piece is not known, so of one that holds any only the last line is taken.
     since = before.text.rfind(DELIMITER) + 1 if any(map(is_table_item, before.items)) else 0
     glue = " " if last.self_ref == first.self_ref else DELIMITER
-    for end in _ends(before.text, cut.overlap_tokens, since):
+    # Ends at word boundaries, the longest first; never all of the text, nor what is before `since`.
+    far = max(since, len(before.text) - cut.overlap_tokens * _LETTERS_PER_TOKEN)
+    starts = [word.start() for word in _WORD.finditer(before.text, far)]
+    is_whole_line = 0 < far == since
+    for start in starts[0 if is_whole_line else 1 :][-cut.overlap_tokens :]:
+        end = before.text[start:].rstrip()
         longer = replace(piece, repeated=end + glue)
         if count(end) <= cut.overlap_tokens and count(longer.contextualized) <= cut.max_tokens:
             return longer
     return piece
-
-
-def _ends(text: str, most_words: int, since: int) -> Iterator[str]:
-    """Ends of a text at word boundaries, the longest first; never all of it, nor what is before `since`."""
-    far = max(since, len(text) - most_words * _LETTERS_PER_TOKEN)
-    starts = [word.start() for word in _WORD.finditer(text, far)]
-    is_whole = 0 < far == since
-    return (text[start:].rstrip() for start in starts[0 if is_whole else 1 :][-most_words:])
 
 
 class Cutter:
@@ -332,7 +322,7 @@ class Cutter:
                     items = items if self._cut.tables == "docling" else each_once(items)
                     pieces.append(Piece(chunk.text, tuple(chunk.meta.headings or ()), items))
         finally:
-            self._chunker.serializer_provider.forget()
+            self._chunker.serializer_provider.writer = None  # it would keep the document
         return pieces
 
     def _of_plain_text(self, document: DoclingDocument) -> list[Piece]:

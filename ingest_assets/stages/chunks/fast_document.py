@@ -30,17 +30,17 @@ class _Labelled(DoclingDocument):
         while waiting:
             node, depth = waiting.pop()
             is_shown = node.content_layer in layers and (with_groups or not isinstance(node, GroupItem))
-            if is_shown and (page_no is None or not isinstance(node, DocItem) or _is_on(page_no, node)):
+            if is_shown and page_no is not None and isinstance(node, DocItem):
+                is_shown = any(origin.page_no == page_no for origin in node.prov)
+            if is_shown:
                 yield node, depth
+            if not node.children:  # most have none
+                continue
             below = [child.resolve(self) for child in reversed(node.children)]
-            if below and isinstance(node, PictureItem) and not traverse_pictures:
+            if isinstance(node, PictureItem) and not traverse_pictures:
                 captions = {caption.cref for caption in node.captions}
                 below = [child for child in below if child.self_ref in captions]
             waiting += [(child, depth + 1) for child in below]
-
-
-def _is_on(page_no: int, item: DocItem) -> bool:
-    return any(origin.page_no == page_no for origin in item.prov)
 
 
 def document_from(text: str) -> DoclingDocument:

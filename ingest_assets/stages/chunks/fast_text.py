@@ -1,4 +1,4 @@
-"""Docling's document tree and its items' text, written without Docling's repeated checks."""
+"""A document's items as text for chunks, written without Docling's repeated checks."""
 
 import re
 from functools import cached_property
@@ -110,7 +110,14 @@ class Writer(ChunkingDocSerializer):
         **named: Any,
     ) -> SerializationResult:
         """Plain texts, list items and pictures directly; all else as Docling does."""
-        if item is not None and (_is_plain(item) or _is_bare(item)):
+        # A picture with neither caption nor description has nothing to write.
+        is_bare_picture = (
+            type(item) is PictureItem
+            and item.meta is None
+            and not item.captions
+            and not item.__dict__.get("annotations")
+        )
+        if item is not None and (is_bare_picture or _is_plain(item)):
             if visited is not None:
                 visited.add(item.self_ref)
             if not isinstance(item, TextItem) or item.self_ref in self._written_elsewhere:
@@ -192,10 +199,3 @@ def _is_plain(item: NodeItem) -> bool:
         return False
     values = item.__dict__
     return bool(values["text"]) and item.meta is None and values["label"] not in _CHECKBOXES
-
-
-def _is_bare(item: NodeItem) -> bool:
-    """True of a picture without anything to write: neither caption nor description."""
-    if type(item) is not PictureItem:
-        return False
-    return item.meta is None and not item.captions and not item.__dict__.get("annotations")

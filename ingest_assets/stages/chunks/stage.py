@@ -15,7 +15,7 @@ from ingest_assets.embedders.model_files import count_tokens, load_tokenizer, to
 from ingest_assets.settings.chunks import ChunkOptions, Cut, settled
 from ingest_assets.settings.embeddings import PACKAGED_MODEL
 from ingest_assets.stages.base import PRELOAD, Candidate, Stage
-from ingest_assets.stages.inputs import admitted, documents_with_text, read_document
+from ingest_assets.stages.inputs import documents_with_text, read_document
 from ingest_assets.stages.object_pool import ObjectPool
 from ingest_assets.storage.table import Table
 
@@ -59,8 +59,9 @@ class ChunksStage(Stage):
         return {"tokenizer": tokenizer_files(self.tokenizer).name, "max_tokens": str(self.cut.max_tokens)}
 
     def candidates(self, doctags: Table, admission: Table) -> Iterator[Candidate]:
-        """Admitted documents; which ones those are does not change what is made of each."""
-        return admitted(documents_with_text(doctags), admission)
+        """Admitted documents with text; which ones those are does not change what is made of each."""
+        admitted = set(admission.read(lambda rows: rows.filter("admitted").select("doc_id")).to_series())
+        yield from (document for document in documents_with_text(doctags) if document.item_id in admitted)
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
         """Cut one document with a warm cutter."""

@@ -34,9 +34,6 @@ class Room:
     def fits(self, text: str) -> bool:
         return self.count(text) <= self.most_tokens
 
-    def has_half_left_below(self, text: str) -> bool:
-        return 2 * self.count(text) <= self.most_tokens
-
     def cut_to_fit(self, text: str) -> list[str]:
         """The text's parts, each as much as a chunk holds."""
         return self.cut(text, self.most_tokens)
@@ -48,26 +45,26 @@ _SHORT = 4  # so many times the cell that names a row has to fit into a chunk, t
 _BETWEEN_CELLS = " | "
 
 
-def line_of(cells: Sequence[str]) -> str:
+def _line_of(cells: Sequence[str]) -> str:
     """A row of a Markdown table."""
     return f"| {_BETWEEN_CELLS.join(cells)} |"
 
 
-def cells_of(line: str) -> list[str]:
+def _cells_of(line: str) -> list[str]:
     """The other way round; no cell holds a border."""
     return line[2:-2].split(_BETWEEN_CELLS)
 
 
-def cut_columns(names: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> Iterator[Unit]:
+def _cut_columns(names: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> Iterator[Unit]:
     """Whole columns, as many as fit below their names; the first again in each part where it is short."""
     for columns in _groups(names, rows, room):
-        named = line_of([names[at] for at in columns])
-        header = f"{named}\n{line_of(['-'] * len(columns))}\n"
+        named = _line_of([names[at] for at in columns])
+        header = f"{named}\n{_line_of(['-'] * len(columns))}\n"
         units: list[Unit] = []
         for row in rows:
             cells = [row[at] for at in columns]
-            line = line_of(cells)
-            units += [Unit(header, line)] if room.fits(header + line) else cut_row(cells, header, room)
+            line = _line_of(cells)
+            units += [Unit(header, line)] if room.fits(header + line) else _cut_row(cells, header, room)
         if not any(unit.top for unit in units):
             yield from (Unit("", part) for part in room.cut_to_fit(named))
         yield from units
@@ -109,68 +106,52 @@ def _groups(names: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> 
 
 def _widths(cells: Sequence[str], room: Room) -> list[int]:
     """Tokens of each cell; of all of them first, as a counter that looks at words asks for many in one go."""
-    room.count(line_of(cells))
+    room.count(_line_of(cells))
     return [room.count(f" {cell} |") for cell in cells]
 
 
-def cut_row(cells: Sequence[str], header: str, room: Room) -> Iterator[Unit]:
+def _cut_row(cells: Sequence[str], header: str, room: Room) -> Iterator[Unit]:
     """A row in parts: rows with some of the cells in their places, and with the first where it is short.
 
     Only a cell that does not fit beside it is cut. A header of more than half of the room is left out.
     """
-    frame = _Frame(header if room.has_half_left_below(header) else "", cells, room)
-    held = list(frame.empty)
-    for at, cell in enumerate(cells):
-        if not cell or frame.empty[at]:
-            continue
-        if not frame.holds_words_of(cell):
-            yield from frame.ended(held)
-            held = list(frame.empty)
+    top = header if 2 * room.count(header) <= room.most_tokens else ""
+    is_short = len(cells) > 1 and _SHORT * room.count(cells[0]) <= room.most_tokens
+    # What every part of the row has: the header, and the cell that names the row.
+    frame = [cells[0] if is_short else "", *[""] * (len(cells) - 1)]
+    is_named = not frame[0]
+
+    def line(held: Sequence[str]) -> str:
+        """Places tell nothing where there is no header."""
+        return _line_of(held if top else list(filter(None, held)))
+
+    def with_cell(held: Sequence[str], at: int, text: str) -> str:
+        return top + line([*held[:at], text, *held[at + 1 :]])
+
+    def ended(held: Sequence[str]) -> Iterator[Unit]:
+        """What is held; of the frame alone only the row's name, unless some part has it already."""
+        nonlocal is_named
+        if held != frame:
+            yield Unit(top, line(held))
+        elif not is_named:
+            yield Unit("", frame[0])
+        is_named = True
+
+    left = room.most_tokens - room.count(top + line(frame))
+    held = list(frame)
+    for at, cell in [(at, cell) for at, cell in enumerate(cells) if cell and not frame[at]]:
+        if any(room.count(word) > left for word in set(cell.split())):
+            # A word would be torn that fits into a chunk by itself.
+            yield from ended(held)
+            held = list(frame)
             yield from (Unit("", part) for part in room.cut_to_fit(cell))
             continue
-        for part in frame.parts(cell, at):
-            if held[at] or not room.fits(frame.top + frame.line(_with(held, at, part))):
-                yield from frame.ended(held)
-                held = list(frame.empty)
+        for part in [cell] if room.fits(with_cell(frame, at, cell)) else room.cut(cell, left):
+            if held[at] or not room.fits(with_cell(held, at, part)):
+                yield from ended(held)
+                held = list(frame)
             held[at] = part
-    yield from frame.ended(held)
-
-
-class _Frame:
-    """What every part of a row has: the header, and the cell that names the row."""
-
-    def __init__(self, top: str, cells: Sequence[str], room: Room) -> None:
-        is_short = len(cells) > 1 and _SHORT * room.count(cells[0]) <= room.most_tokens
-        self.top = top
-        self.empty = [cells[0] if is_short else "", *[""] * (len(cells) - 1)]
-        self._room = room
-        self._left = room.most_tokens - room.count(top + self.line(self.empty))
-        self._is_named = not self.empty[0]
-
-    def line(self, cells: Sequence[str]) -> str:
-        """Places tell nothing where there is no header."""
-        return line_of(cells if self.top else list(filter(None, cells)))
-
-    def holds_words_of(self, cell: str) -> bool:
-        """False when a word would be torn that fits into a chunk by itself."""
-        return all(self._room.count(word) <= self._left for word in set(cell.split()))
-
-    def parts(self, cell: str, at: int) -> list[str]:
-        """All of a cell where it fits with the frame."""
-        whole = self.line(_with(self.empty, at, cell))
-        return [cell] if self._room.fits(self.top + whole) else self._room.cut(cell, self._left)
-
-    def ended(self, cells: Sequence[str]) -> Iterator[Unit]:
-        """What is held; of the frame alone only the row's name, unless some part has it already."""
-        if cells != self.empty:
-            yield Unit(self.top, self.line(cells))
-        elif not self._is_named:
-            yield Unit("", self.empty[0])
-        self._is_named = True
-
-
-def _with(cells: Sequence[str], at: int, text: str) -> list[str]:
-    return [*cells[:at], text, *cells[at + 1 :]]
+    yield from ended(held)
 
 
 # Tables that do not fit, packed into chunks: whole rows or whole values, as many as there is room for.
@@ -179,30 +160,18 @@ END_OF_VALUE = ". "
 _HEADER_AND_RULE = re.compile(r"^\|.*\n\|(?: - \|)+$", re.MULTILINE)
 
 
-class MarkdownTable(NamedTuple):
-    """A table by rows; `before` is its caption, with the empty line below it."""
-
-    before: str
-    header: str
-    rows: Sequence[str]
-
-
-def read_markdown(text: str) -> MarkdownTable | None:
-    """The parts of a table written by rows; nothing where it has no rows."""
-    header = _HEADER_AND_RULE.search(text)
-    rows = text[header.end() + 1 :] if header else ""
-    if header is None or not rows:
-        return None
-    return MarkdownTable(text[: header.start()], header.group() + "\n", rows.split("\n"))
-
-
-def by_rows(table: MarkdownTable, room: Room) -> list[str]:
-    """Whole rows below the header; only a row that does not fit below it is cut.
+def by_rows(text: str, room: Room) -> list[str]:
+    """Whole rows of a Markdown table below its header; only a row that does not fit below it is cut.
 
     The parts of such a row have the header too; where that takes more than half of the room, they have whole
     columns, each below its own name.
     """
-    return _packed(table.before, _rows(table, room), "\n", room)
+    found = _HEADER_AND_RULE.search(text)
+    rows = text[found.end() + 1 :] if found else ""
+    if found is None or not rows:
+        return room.cut_to_fit(text)
+    caption = text[: found.start()]  # with the empty line below it
+    return _packed(caption, _below_header(f"{found.group()}\n", rows.split("\n"), room), "\n", room)
 
 
 def by_values(before: str, values: Sequence[str], room: Room) -> list[str]:
@@ -215,17 +184,18 @@ def by_values(before: str, values: Sequence[str], room: Room) -> list[str]:
     return _packed(before, units, " ", room)
 
 
-def _rows(table: MarkdownTable, room: Room) -> Iterator[Unit]:
-    names, is_low = cells_of(table.header.partition("\n")[0]), room.has_half_left_below(table.header)
-    for fits, together in groupby(table.rows, key=lambda row: room.fits(table.header + row)):
+def _below_header(header: str, lines: Sequence[str], room: Room) -> Iterator[Unit]:
+    names = _cells_of(header.partition("\n")[0])
+    has_half_left = 2 * room.count(header) <= room.most_tokens
+    for fits, together in groupby(lines, key=lambda line: room.fits(header + line)):
         if fits:
-            yield from (Unit(table.header, row) for row in together)
+            yield from (Unit(header, line) for line in together)
             continue
-        rows = list(map(cells_of, together))
-        if is_low or any(len(cells) != len(names) for cells in rows):
-            yield from (unit for cells in rows for unit in cut_row(cells, table.header, room))
+        rows = list(map(_cells_of, together))
+        if has_half_left or any(len(cells) != len(names) for cells in rows):
+            yield from (unit for cells in rows for unit in _cut_row(cells, header, room))
         else:
-            yield from cut_columns(names, rows, room)
+            yield from _cut_columns(names, rows, room)
 
 
 def _packed(before: str, units: Iterator[Unit], glue: str, room: Room) -> list[str]:
@@ -287,11 +257,7 @@ class ValuesWriter(TripletWriter):
 
 def text_reader(doc: DoclingDocument, doc_serializer: Any, **named: Any) -> TextOf:
     """Reads cells, those too that hold more than text."""
-
-    def text_of(cell: TableCell) -> str:
-        return cell._get_text(doc=doc, doc_serializer=doc_serializer, **named)
-
-    return text_of
+    return lambda cell: cell._get_text(doc=doc, doc_serializer=doc_serializer, **named)
 
 
 def table_values(data: TableData, text_of: TextOf) -> list[str]:
@@ -331,9 +297,9 @@ def _triplets(names: list[str], body: list[list[str]]) -> list[str]:
 
 def _texts(data: TableData, text_of: TextOf) -> tuple[list[str], list[list[str]]]:
     """The columns' names, which are numbers where there is no header, and the rows below."""
-    grid = grid_of(data)
+    grid = _grid_of(data)
     headers = data._count_column_header_rows(grid=grid)
-    texts = cell_texts(grid, text_of)
+    texts = _cell_texts(grid, text_of)
     # As Docling joins the lines of a header: empty ones count only below others.
     above = (dropwhile(not_, column) for column in zip(*texts[:headers], strict=True))
     names = [".".join(lines).strip() for lines in above]
@@ -341,7 +307,7 @@ def _texts(data: TableData, text_of: TextOf) -> tuple[list[str], list[list[str]]
     return names or [str(column) for column in range(data.num_cols)], body
 
 
-def cell_texts(grid: list[list[TableCell]], text_of: TextOf) -> list[list[str]]:
+def _cell_texts(grid: list[list[TableCell]], text_of: TextOf) -> list[list[str]]:
     """The text in each place of a table; each cell is asked for once, however far it reaches."""
     known: dict[tuple[int, int], str] = {}
 
@@ -354,7 +320,7 @@ def cell_texts(grid: list[list[TableCell]], text_of: TextOf) -> list[list[str]]:
     return [[text(cell) for cell in row] for row in grid]
 
 
-def grid_of(data: TableData) -> list[list[TableCell]]:
+def _grid_of(data: TableData) -> list[list[TableCell]]:
     """What stands in each place of the table; a cell that reaches over several stands in each."""
     places: list[list[TableCell | None]] = [[None] * data.num_cols for _ in range(data.num_rows)]
     for cell in data.table_cells:
@@ -362,17 +328,20 @@ def grid_of(data: TableData) -> list[list[TableCell]]:
         for row in range(cell.start_row_offset_idx, min(cell.end_row_offset_idx, data.num_rows)):
             for column in columns:
                 places[row][column] = cell
-    return [[cell or _blank(at, column) for column, cell in enumerate(row)] for at, row in enumerate(places)]
-
-
-def _blank(row: int, column: int) -> TableCell:
-    return TableCell(
-        text="",
-        start_row_offset_idx=row,
-        end_row_offset_idx=row + 1,
-        start_col_offset_idx=column,
-        end_col_offset_idx=column + 1,
-    )
+    return [
+        [
+            cell
+            or TableCell(
+                text="",
+                start_row_offset_idx=row,
+                end_row_offset_idx=row + 1,
+                start_col_offset_idx=column,
+                end_col_offset_idx=column + 1,
+            )
+            for column, cell in enumerate(cells)
+        ]
+        for row, cells in enumerate(places)
+    ]
 
 
 # Tables as Markdown that can be cut between any two lines.
@@ -412,10 +381,10 @@ def markdown(data: TableData, text_of: TextOf) -> str:
     """A header, the rule below it and the rows, one line each; nothing of a table without cells."""
     if data.num_rows == 0 or data.num_cols == 0:
         return ""
-    grid = grid_of(data)
+    grid = _grid_of(data)
     texts = [
         [" ".join(text.splitlines()).replace("|", _BORDER) for text in row]
-        for row in cell_texts(grid, text_of)
+        for row in _cell_texts(grid, text_of)
     ]
     headers = data._count_column_header_rows(grid=grid)
     # The first row is the header where none is marked; none is where the marks begin further down.
@@ -427,5 +396,5 @@ def markdown(data: TableData, text_of: TextOf) -> str:
     )
     names = [" - ".join(changes) for changes in above]
     return "\n".join(
-        line_of(list(map(str.strip, cells))) for cells in [names, ["-"] * data.num_cols, *texts[headers:]]
+        _line_of(list(map(str.strip, cells))) for cells in [names, ["-"] * data.num_cols, *texts[headers:]]
     )

@@ -3,9 +3,9 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 # Tokens of a text by its words: WordPiece looks at one word at a time, so a word need be looked at once.
 
@@ -93,10 +93,7 @@ _JOINING_BLANKS = [
 ]
 
 
-class TokenCounter(Protocol):
-    """Counts the tokens of one text."""
-
-    def __call__(self, text: str, /) -> int: ...
+TokenCounter = Callable[[str], int]
 
 
 def open_counter(tokenizer: Any) -> TokenCounter:
@@ -211,42 +208,35 @@ def capped(counter: TokenCounter, most_tokens: int) -> TokenCounter:
 
     Only a long text's start is looked at where its tokens are known to be some of the text's.
     """
+    step = _LETTERS_PER_TOKEN * most_tokens
     if isinstance(counter, ByWord):
-        return _InParts(counter, most_tokens)
-    if isinstance(counter, ByText) and counter.has_a_token_for_each_word:
-        return _ByWordsFirst(counter, most_tokens)
-    return counter
+        return _in_parts(counter, step, most_tokens)
+    if not (isinstance(counter, ByText) and counter.has_a_token_for_each_word):
+        return counter
+    words = _in_parts(plain_words, step, most_tokens)
+
+    def by_words_first(text: str) -> int:
+        """A text whose plain words are too many has too many tokens; any other is counted as a whole."""
+        fewest = words(text) if len(text) > step else 0
+        return fewest if fewest > most_tokens else counter(text)
+
+    return by_words_first
 
 
-class _InParts:
+def _in_parts(counter: TokenCounter, step: int, most_tokens: int) -> TokenCounter:
     """Adds up part after part until they are too many. Nothing may be counted across a blank."""
+    remembering = lru_cache(maxsize=_PARTS_REMEMBERED)(counter)
 
-    def __init__(self, counter: TokenCounter, most_tokens: int) -> None:
-        self._counter = lru_cache(maxsize=_PARTS_REMEMBERED)(counter)
-        self._most_tokens = most_tokens
-        self.step = _LETTERS_PER_TOKEN * most_tokens
-
-    def __call__(self, text: str, /) -> int:
+    def count(text: str) -> int:
         start = total = 0
-        while start < len(text) and total <= self._most_tokens:
-            end = text.find(" ", start + self.step)
+        while start < len(text) and total <= most_tokens:
+            end = text.find(" ", start + step)
             end = end if end >= 0 else len(text)
-            total += self._counter(text[start:end])
+            total += remembering(text[start:end])
             start = end
         return total
 
-
-class _ByWordsFirst:
-    """A text whose plain words are too many has too many tokens; any other is counted as a whole."""
-
-    def __init__(self, counter: TokenCounter, most_tokens: int) -> None:
-        self._counter = counter
-        self._most_tokens = most_tokens
-        self._words = _InParts(plain_words, most_tokens)
-
-    def __call__(self, text: str, /) -> int:
-        fewest = self._words(text) if len(text) > self._words.step else 0
-        return fewest if fewest > self._most_tokens else self._counter(text)
+    return count
 
 
 def plain_words(text: str, /) -> int:

@@ -10,7 +10,7 @@ from ingest_assets.stages.admission.reading import (
     different_words,
     meaningful_chars,
     normal_text,
-    sampled,
+    samples,
     text_hash,
     word_count,
     words_of,
@@ -87,7 +87,7 @@ def test_samples_come_from_start_middle_and_end():
     """A translation often follows the original."""
     text = "a" * 1000 + "b" * 1000 + "c" * 1000
 
-    sample = sampled(text, 3, 10)
+    parts = samples(text, 3, 10)
 
-    assert sample == f"{'a' * 10} {'b' * 10} {'c' * 10}"
-    assert sampled("short", 3, 10) == "short"
+    assert parts == ["a" * 10, "b" * 10, "c" * 10]
+    assert samples("short", 3, 10) == ["short"]

@@ -106,7 +106,7 @@ def test_a_reading_keeps_what_the_rows_say():
         "queue",
     )
     assert reading.last_modified == "Wed, 21 Oct 2015 07:28:00 GMT"
-    assert reading.is_web_page
+    assert reading.mime == "text/html"
 
 
 def test_a_document_without_text_reads_as_nothing():
