@@ -1,7 +1,7 @@
 """What is done for a batch and what a run would do: the driver, `ingest plan` and `ingest status` ask here.
 
 An item is done by the same predicate that resume and the checks use (`core.items.is_current`). What makes it
-stale is decided in `stages/base.py` (`work_items`), and the run itself asks `runner/schedule.py` (`verdict_of`).
+stale is decided in `stages/base.py` (`work_items`); the run itself asks `runner/schedule.py` (`verdict_of`).
 """
 
 from collections import Counter, defaultdict

@@ -16,6 +16,7 @@ from ingest_assets.app.inspect import find
 from ingest_assets.app.plan import batch_states
 from ingest_assets.app.repair import tidy
 from ingest_assets.core.errors import ConfigError
+from ingest_assets.defs.keys import PARTITION
 from ingest_assets.intake.queue.artifacts import NewArtifact
 from ingest_assets.intake.queue.queue import Filter
 from ingest_tests.defs.test_automation import _look, _night

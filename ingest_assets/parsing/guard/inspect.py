@@ -72,10 +72,9 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
     if kind == "image":
         check_image(content, options)
         return Inspected(content)
-    if kind == "email":
-        check_outlook(content, options)
-        return Inspected(content)
-    if kind == "mhtml":  # its pages are checked as parts, when they are flattened
+    if kind in ("email", "mhtml"):  # HTML in them is checked when it is flattened
+        if kind == "email":
+            check_outlook(content, options)
         return Inspected(content)
     if kind in _ARCHIVES:
         warnings = check_archive(content, options)
@@ -85,11 +84,8 @@ def inspect(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
             return Inspected(as_document(content), warnings)
     if kind == "html":
         return Inspected(*check_web_page(content, options))
-    if kind == "xml_jats":
-        return Inspected(content, _check_article(content, options))
-    if kind == "xml_uspto":
-        warnings = check_entities("The XML", content, options)
-        return Inspected(decode_text(content).text.encode(), warnings)
+    if kind in ("xml_jats", "xml_uspto"):
+        return _inspect_xml(kind, content, options)
     if kind in _TEXTS:
         return _inspect_text(kind, content)
     raise UnsupportedDocument(f"Files of kind {kind} are not read: no checks are written for them.")
@@ -108,10 +104,12 @@ def _inspect_text(kind: str, content: bytes) -> Inspected:
     return Inspected(content if decoded.is_as_declared else decoded.text.encode(), decoded.warnings)
 
 
-def _check_article(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
+def _inspect_xml(kind: str, content: bytes, options: ParsingOptions) -> Inspected:
     warnings = check_entities("The XML", content, options)
+    if kind == "xml_uspto":
+        return Inspected(decode_text(content).text.encode(), warnings)
     if not any(name in content for name in _JATS):
         raise UnsupportedDocument(
             "XML is read only when it names the JATS DTD; convert it to PDF, DOCX, HTML or Markdown."
         )
-    return warnings
+    return Inspected(content, warnings)
