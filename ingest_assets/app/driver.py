@@ -319,6 +319,13 @@ def finish(home: Home, executor: Executor, report: RunReport) -> None:
             report.broken[STATISTICS] = failure
 
 
+def finish_alone(home: Home, stage: str, is_alone: Callable[[], bool]) -> Committed | None:
+    """The same after a stage of a run that no command finishes, unless another run will do it."""
+    if stage != COUNTED or not statistics_are_due(home) or not is_alone():
+        return None
+    return make_statistics(home)
+
+
 def settle_sets(
     home: Home, stages: Iterable[str] = tuple(GRAPH), say: Callable[[str], None] = lambda _line: None
 ) -> None:

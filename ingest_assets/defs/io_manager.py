@@ -1,6 +1,7 @@
 """The IO manager: commits staged parts into one Parquet file per asset and batch, and loads lazy scans."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,7 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from ingest_assets.app.driver import (
-    COUNTED,
-    STATISTICS,
-    commit_staged,
-    make_statistics,
-    statistics_are_due,
-    statistics_numbers,
-)
+from ingest_assets.app.driver import STATISTICS, commit_staged, finish_alone, statistics_numbers
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
 from ingest_assets.app.model_switch import Building
@@ -61,9 +55,9 @@ class ParquetTables(dg.IOManager):
         if GRAPH[stage].has_sets:
             metadata |= set_metadata(home, stage, batch, building)
         context.add_output_metadata(metadata)
-        if self.finishes and stage == COUNTED and statistics_are_due(home) and _is_alone(context):
-            made = statistics_metadata(home, make_statistics(home))
-            context.log_event(dg.AssetMaterialization(STATISTICS, metadata=made))
+        made = finish_alone(home, stage, partial(_is_alone, context)) if self.finishes else None
+        if made is not None:
+            context.log_event(dg.AssetMaterialization(STATISTICS, metadata=statistics_metadata(home, made)))
 
     def load_input(self, context: dg.InputContext) -> Any:
         """A `Table`, or a lazy frame where the input is annotated as one."""
