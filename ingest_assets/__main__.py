@@ -1,6 +1,6 @@
-"""`ingest` and `python -m ingest_assets`.
+"""The entry point of `ingest` and `python -m ingest_assets`.
 
-Worker processes import the main module again, so this one stays light: the command is imported when called.
+Worker processes import the main module again, so this module is small and imports the CLI only when called.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line. Until it has been imported nothing is worth a tidy end."""
+    """Run the CLI. A signal while it is imported exits at once: there is nothing to clean up yet."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(130))
     _require_utf8_names()
@@ -19,11 +19,11 @@ def main() -> None:
 
 
 def _require_utf8_names() -> None:
-    """Start again where the locale would read file names otherwise: the id of a document must not depend on
-    who runs the command. What is printed stays in the locale's encoding."""
+    """Restart Python in UTF-8 mode if the locale has another encoding for file names: document ids must not
+    depend on the locale. The output keeps the locale's encoding."""
     if sys.getfilesystemencoding() != "utf-8":
-        spoken = {"PYTHONIOENCODING": getattr(sys.stdout, "encoding", None) or "utf-8"}
-        os.execve(sys.executable, sys.orig_argv, spoken | os.environ | {"PYTHONUTF8": "1"})
+        output = {"PYTHONIOENCODING": getattr(sys.stdout, "encoding", None) or "utf-8"}
+        os.execve(sys.executable, sys.orig_argv, output | os.environ | {"PYTHONUTF8": "1"})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The composition root: what `dagster`, `dg` and the web server load."""
+"""The entry point for `dagster`, `dg` and the web server."""
 
 import dagster as dg
 
@@ -7,5 +7,5 @@ from ingest_assets.defs.build import build_definitions
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Built when a server loads it, not when it is imported."""
+    """Return the definitions; they are built when a server loads them, not on import."""
     return build_definitions()

@@ -1,4 +1,4 @@
-"""A certificate that nobody has signed, for servers on this machine."""
+"""A self-signed certificate for servers on this machine."""
 
 import ssl
 import subprocess

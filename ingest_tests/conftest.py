@@ -1,4 +1,4 @@
-"""What tests of several rooms share: a command line in a process of its own, and tiny documents."""
+"""Shared by tests of several rooms: the command line and tiny documents."""
 
 import contextlib
 import contextvars
@@ -27,8 +27,8 @@ settings.register_profile("default", max_examples=20, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# Shells start what runs in the background with SIGINT ignored. Dagster takes SIGTERM for the same, and
-# processes that tests mean to end inherit both.
+# Shells start background jobs with SIGINT ignored; Dagster then ignores SIGTERM too. Processes that tests
+# want to stop would inherit both.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -42,13 +42,13 @@ NOTES = {
 
 
 def examples_times(factor: float) -> settings:
-    """So many times the examples that the profile says, for properties that cost much or little."""
+    """Scale the number of examples of the profile, for expensive or cheap properties."""
     return settings(max_examples=max(1, round(settings().max_examples * factor)))
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """The result of a command."""
 
     returncode: int
     stdout: str
@@ -57,7 +57,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Command:
-    """The `ingest` command on one home: inside this process, where warm workers and models are shared."""
+    """The `ingest` command on one home, run in this process so that warm workers and models are shared."""
 
     home: Path
 
@@ -69,7 +69,7 @@ class Command:
         return _checked(Done(code, out.getvalue(), err.getvalue()), check)
 
     def apart(self, *arguments: object, check: int | None = 0, **environment: str) -> Done:
-        """Run a command in a process of its own, as a shell would."""
+        """Run a command in a separate process, like a shell."""
         surroundings = clean_environment() | environment
         done = subprocess.run(
             self.line(*arguments), env=surroundings, capture_output=True, text=True, timeout=300, check=False
@@ -77,15 +77,15 @@ class Command:
         return _checked(Done(done.returncode, done.stdout, done.stderr), check)
 
     def json(self, *arguments: object, check: int | None = 0, **environment: str) -> dict[str, Any]:
-        """The command's one JSON object."""
+        """Return the command's JSON object."""
         return json.loads(self(*arguments, "--json", check=check, **environment).stdout)
 
     def line(self, *arguments: object) -> list[str]:
-        """The command line as a list."""
+        """Return the command line as a list."""
         return [sys.executable, "-m", "ingest_assets", *map(str, arguments), "--home", str(self.home)]
 
     def hashes(self) -> dict[str, str]:
-        """Every table of the home, by relative path, with the sha256 of its bytes."""
+        """Return every table of the home, by relative path, with the sha256 of its bytes."""
         data = self.home / "data"
         return {
             str(path.relative_to(data)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -111,7 +111,7 @@ def _environment(extra: dict[str, str]) -> Iterator[None]:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without anything that would configure the product or find another instance."""
+    """Return the environment without variables that would configure the product or find another instance."""
     return clean_environment_of(os.environ)
 
 
@@ -122,9 +122,9 @@ def clean_environment_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
-    """Run each test among context variables of its own.
+    """Run each test with its own context variables.
 
-    Dagster's test contexts leave their instance behind as the current one, also when it is long gone.
+    Dagster's test contexts leave their instance as the current one, even after it was deleted.
     """
     wanted = inspect.signature(pyfuncitem.obj).parameters
     arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
@@ -134,7 +134,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
 
 @pytest.fixture
 def ingest(tmp_path: Path) -> Command:
-    """The command on a fresh home."""
+    """The command on a new home."""
     home = tmp_path / "home"
     home.mkdir()
     return Command(home)
@@ -158,7 +158,7 @@ def write_notes(folder: Path) -> Path:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The notes, ingested once for all tests of this process: a folder with `home` and `notes`.
 
-    What tests get is restored at this very place, because a home knows where its documents are.
+    Tests get it restored at this path, because a home stores paths.
     """
     place = tmp_path_factory.mktemp("template") / "place"
     (place / "home").mkdir(parents=True)
@@ -170,7 +170,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ingested(template: Path) -> Command:
-    """The command on a home in which the three notes are ingested; the test may change both."""
+    """The command on a home in which the three notes are ingested; the test can change both."""
     shutil.rmtree(template)
     shutil.copytree(template.parent / "kept", template)
     return Command(template / "home")

@@ -1,4 +1,4 @@
-"""Acquire the queued artifacts of a batch: the ledger, the fetcher and the store brought together."""
+"""Acquire the queued artifacts of a batch."""
 
 import functools
 import os
@@ -10,12 +10,12 @@ from typing import Any
 
 import psutil
 
-from ingest_assets.app.graph import INTAKE
+from ingest_assets.app.graph import FIRST_STAGE
 from ingest_assets.app.home import Home
-from ingest_assets.app.telemetry import export_once
+from ingest_assets.app.telemetry import start_export
 from ingest_assets.core.layout import Layout
 from ingest_assets.intake.fetch import Fetcher
-from ingest_assets.intake.queue.acquire import Acquirer, Acquisition, Desk, GetBytes
+from ingest_assets.intake.queue.acquire import Acquirer, Acquisition, GetBytes, QueueServices
 from ingest_assets.intake.queue.acquired import Catalogue
 from ingest_assets.intake.queue.metrics import Measures
 from ingest_assets.intake.queue.queue import Filter
@@ -29,52 +29,54 @@ from ingest_assets.storage.blobs import ContentStore
 def acquire_batch(
     home: Home, batch: str, log: Callable[[str], None], say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Acquire what is due, before the batch's documents are planned and outside the table's lock: several
-    runs may share the work of one batch. Gives the counts that a materialization shows."""
-    export_once()
-    line_up(home, batch)
-    waiting = home.awaited(batch)
+    """Acquire the artifacts that are due, and return the counts shown with the materialization.
+
+    Runs before the batch is planned and outside the table's lock, so that several runs can share the work.
+    """
+    start_export()
+    requeue_lost(home, batch)
+    waiting = home.pending_artifacts(batch)
     if not waiting:
         return {}
-    say(f"documents: {len(waiting)} artifacts of this batch are still to be acquired.")
-    limits, database = home.options(INTAKE), home.ledger.database
+    say(f"documents: acquiring {len(waiting)} artifacts of this batch.")
+    limits, database = home.options(FIRST_STAGE), home.ledger.database
     quotas = Quotas(database, home.settings.queue.quotas)
     acquirer = Acquirer(
-        Desk(home.queue, Catalogue(home.ledger), quotas, Measures(database), home.settings.queue),
+        QueueServices(home.queue, Catalogue(home.ledger), quotas, Measures(database), home.settings.queue),
         _get_bytes(home.layout, home.settings.fetch),
         lambda call: caught(call)[1],
         worker_name(),
         max_seconds=limits.per_item_timeout_s or float("inf"),
         grace_s=limits.grace_s,
         tell=log,
-        show=lambda so_far: say(f"documents: {as_line(so_far)} so far."),
+        show=lambda so_far: say(f"documents: {acquisition_line(so_far)} so far."),
     )
-    found = acquirer.run(batch)
-    left = len(home.awaited(batch))
-    say(f"documents: {as_line(found)}; {left} are left for later.")
+    acquired = acquirer.run(batch)
+    remaining = len(home.pending_artifacts(batch))
+    say(f"documents: {acquisition_line(acquired)}; {remaining} artifacts left for later.")
     return {
-        **{f"acquired_{state.replace(' ', '_')}": count for state, count in sorted(found.ended.items())},
-        "acquired_bytes": found.size_bytes,
-        "still_to_acquire": left,
+        **{f"acquired_{state.replace(' ', '_')}": count for state, count in sorted(acquired.ended.items())},
+        "acquired_bytes": acquired.size_bytes,
+        "still_to_acquire": remaining,
     }
 
 
-def as_line(found: Acquisition) -> str:
-    """What came of it, for a log."""
-    ends = ", ".join(f"{count} {state}" for state, count in sorted(found.ended.items()))
-    return f"{ends or 'nothing could be taken'}, {found.size_bytes / 1e6:.1f} MB received"
+def acquisition_line(acquired: Acquisition) -> str:
+    """Return the result of an acquisition as a line for a log."""
+    ends = ", ".join(f"{count} {state}" for state, count in sorted(acquired.ended.items()))
+    return f"{ends or 'nothing acquired'}, {acquired.size_bytes / 1e6:.1f} MB received"
 
 
 @functools.cache
 def _get_bytes(layout: Layout, options: FetchOptions) -> GetBytes:
-    """One per process, for what is known of hosts must be known to all runs in it."""
+    """Cached: all runs of a process share the per-host state."""
     blobs = ContentStore(layout)
     return GetBytes(Fetcher(blobs, options, media_type), blobs, media_type)
 
 
-def line_up(home: Home, batch: str) -> None:
-    """Queue again what no living worker holds any more, and what was acquired and has lost its bytes."""
-    settle_leases(home)
+def requeue_lost(home: Home, batch: str) -> None:
+    """Queue artifacts again whose worker died, and acquired ones whose stored bytes are missing."""
+    expire_dead_leases(home)
     blobs = ContentStore(home.layout)
     acquired = [a for a in home.queue.find(Filter(batch=batch)) if a.state == "done" and a.content_hash]
     lost = [a.artifact_id for a in acquired if blobs.find(a.content_hash or "") is None]
@@ -83,12 +85,12 @@ def line_up(home: Home, batch: str) -> None:
 
 
 def worker_name() -> str:
-    """Who this process is, so that others on this machine can tell when it is gone."""
+    """Return a unique name of this process, by which others on this machine can check whether it runs."""
     return f"{_machine()} {os.getpid()} {psutil.Process().create_time():.2f}"
 
 
-def settle_leases(home: Home) -> int:
-    """End the leases of workers of this machine that are dead; those of other machines end by time."""
+def expire_dead_leases(home: Home) -> int:
+    """End the leases of dead workers on this machine; leases of other machines expire by time."""
     now = time.time()
     return sum(home.queue.expire(worker, now) for worker in home.queue.workers() if _is_dead(worker))
 
@@ -104,5 +106,5 @@ def _is_dead(worker: str) -> bool:
 
 
 def _machine() -> str:
-    """This host and its process numbers: containers may share a name, and each has a pid 1 of its own."""
+    """Return host and PID namespace: containers can share a host name, and each has a pid 1."""
     return f"{socket.gethostname()} {Path('/proc/self/ns/pid').stat().st_ino}"

@@ -1,6 +1,6 @@
-"""What must hold of the tables: checks of a batch, and the predicates behind them, which name the offenders.
+"""Checks of a batch's tables, and the predicates behind them, which return the offending ids.
 
-A check of one table alone stands with its stage (`Stage.checks`).
+A check of a single table is defined by its stage (`Stage.checks`).
 """
 
 from collections import Counter
@@ -17,14 +17,14 @@ from ingest_assets.core.items import WorkItem, is_current
 from ingest_assets.stages.admission.stage import Verdicts
 from ingest_assets.stages.base import Finding, TableCheck
 from ingest_assets.storage.model_sets import UNKNOWN
-from ingest_assets.storage.table import Table, naming_damaged
+from ingest_assets.storage.table import Table, detect_damaged_tables
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A true sentence about a stage's table of one batch.
+    """A check of a stage's table of one batch.
 
-    A blocking one that fails keeps the stages below from running; one that warns never fails a run.
+    A failed blocking check stops the downstream stages; one with `warns` never fails a run.
     """
 
     name: str
@@ -36,26 +36,28 @@ class Check:
 
 
 def checks_of(stage: str) -> list[Check]:
-    """The checks of a stage's table: those of every table, those of its kind, and its own."""
+    """Return the checks of a stage's table: common ones, those of embeddings, and those of the stage."""
     node = GRAPH[stage]
     return [
-        *OF_EVERY_TABLE,
+        *COMMON_CHECKS,
         *([every_chunk_has_a_vector] if node.step == "embeddings" else []),
         *([every_table_is_of_one_model] if node.has_sets else []),
-        *OF_STAGE.get(stage, ()),
+        *STAGE_CHECKS.get(stage, ()),
         *(
-            Check(own.name, own.description, partial(_own, own), own.blocking, own.warns)
-            for own in node.stage.checks
+            Check(
+                check.name, check.description, partial(_run_table_check, check), check.blocking, check.warns
+            )
+            for check in node.stage.checks
         ),
     ]
 
 
-def _own(check: TableCheck, home: Home, stage: str, batch: str) -> Finding:
+def _run_table_check(check: TableCheck, home: Home, stage: str, batch: str) -> Finding:
     return check.look(home.stages[stage], home.table(stage, batch))
 
 
-def look_at(check: Check, home: Home, stage: str, batch: str) -> Finding:
-    """What a check finds; nothing is true of a table that cannot be read."""
+def run_check(check: Check, home: Home, stage: str, batch: str) -> Finding:
+    """Run a check; a damaged table fails every check."""
     try:
         return check.look(home, stage, batch)
     except TableDamaged as damaged:
@@ -63,7 +65,7 @@ def look_at(check: Check, home: Home, stage: str, batch: str) -> Finding:
 
 
 def items_without_rows(items: Iterable[WorkItem], table: Table) -> list[str]:
-    """Planned items that are neither done, by the predicate resume uses, nor recorded as failed."""
+    """Return planned items that are neither done (by the predicate of resume) nor recorded as failed."""
     records, failures = table.records, table.failures
     missing = []
     for item in items:
@@ -75,47 +77,48 @@ def items_without_rows(items: Iterable[WorkItem], table: Table) -> list[str]:
 
 
 def repeated_keys(table: Table, key: str) -> list[str]:
-    """Values of a key column that stand in more than one row."""
+    """Return the values of a key column that occur in more than one row."""
     counts = table.read(lambda rows: rows.group_by(key).agg(pl.len().alias("n")).filter(pl.col("n") > 1))
     return counts[key].sort().to_list()
 
 
 def chunks_without_vector(chunks: Table, vectors: Table) -> tuple[list[str], list[str]]:
-    """Chunks without a vector, those of failed documents aside, and vectors whose chunk is not there."""
+    """Return chunks without a vector (except of failed documents), and vectors without a chunk."""
     is_excused = pl.col("doc_id").is_in(list(vectors.failures))
-    wanted = set(chunks.read(lambda rows: rows.filter(~is_excused).select("chunk_id")).to_series())
-    found = set(vectors.read(lambda rows: rows.select("chunk_id")).to_series())
-    return sorted(wanted - found), sorted(found - wanted)
+    chunk_ids = set(chunks.read(lambda rows: rows.filter(~is_excused).select("chunk_id")).to_series())
+    vector_ids = set(vectors.read(lambda rows: rows.select("chunk_id")).to_series())
+    return sorted(chunk_ids - vector_ids), sorted(vector_ids - chunk_ids)
 
 
 def documents_without_verdict(doctags: Table, admission: Table) -> list[str]:
-    """Converted documents that are neither judged nor recorded as failed, and verdicts on unknown ones."""
+    """Return converted documents without a verdict or failure, and verdicts on unknown documents."""
     answered = admission.records.keys() | admission.failures.keys()
     return sorted(doctags.records.keys() ^ answered)
 
 
-def texts_admitted_twice(mine: Table, all_of_them: Table) -> list[list[str]]:
-    """The admitted documents of each text of mine that more than one document is admitted with."""
+def texts_admitted_twice(batch: Table, corpus: Table) -> list[list[str]]:
+    """Return the document ids of each text of the batch that is admitted more than once in the corpus."""
     admitted = pl.col("admitted")
-    texts = mine.scan().filter(admitted).select("text_hash").unique()
-    alike = all_of_them.scan().filter(admitted).join(texts, on="text_hash", how="semi")
-    counted = alike.group_by("text_hash").agg(pl.col("doc_id").sort()).filter(pl.col("doc_id").list.len() > 1)
-    with naming_damaged(mine, all_of_them):
-        return sorted(counted.collect()["doc_id"].to_list())
+    texts = batch.scan().filter(admitted).select("text_hash").unique()
+    copies = corpus.scan().filter(admitted).join(texts, on="text_hash", how="semi")
+    by_text = copies.group_by("text_hash").agg(pl.col("doc_id").sort())
+    repeated = by_text.filter(pl.col("doc_id").list.len() > 1)
+    with detect_damaged_tables(batch, corpus):
+        return sorted(repeated.collect()["doc_id"].to_list())
 
 
 def tables_of_another_set(table: Table) -> list[str]:
-    """Files of a family that are not of the set that most of its files are of."""
+    """Return the files of a family whose model set differs from that of most of its files."""
     sets = {path: footer.extra.get("set", UNKNOWN) for path, footer in table.footers.items()}
     usual = Counter(sets.values()).most_common(1)
-    return [f"{table.asset}/{path.name}" for path, found in sets.items() if found != usual[0][0]]
+    return [f"{table.asset}/{path.name}" for path, set_id in sets.items() if set_id != usual[0][0]]
 
 
 def _planned_without_row(home: Home, stage: str, batch: str) -> Finding:
     items, table = home.plan(stage, batch), home.table(stage, batch)
     missing = items_without_rows(items, table)
     if not GRAPH[stage].reads or GRAPH[stage].stage.compares_documents:
-        # Files that changed after the table was made are the next run's work, not a fault.
+        # Files that changed after the table was written are the next run's work, not an error.
         later = (table.records.keys() | table.failures.keys()) & set(missing)
         items = [item for item in items if item.item_id not in later]
         missing = [item for item in missing if item not in later]
@@ -138,8 +141,8 @@ def _unpaired_chunks(home: Home, stage: str, batch: str) -> Finding:
 
 
 def _other_models(home: Home, stage: str, batch: str) -> Finding:
-    places = [home.tables(stage), home.tables(stage, in_the_making=True)]
-    return Finding.of(sorted({name for table in places for name in tables_of_another_set(table)}))
+    tables = [home.tables(stage), home.tables(stage, being_built=True)]
+    return Finding.of(sorted({name for table in tables for name in tables_of_another_set(table)}))
 
 
 def _without_verdict(home: Home, stage: str, batch: str) -> Finding:
@@ -155,7 +158,7 @@ def _without_verdict(home: Home, stage: str, batch: str) -> Finding:
 
 def _admitted_twice(home: Home, stage: str, batch: str) -> Finding:
     repeated = texts_admitted_twice(home.table(stage, batch), home.tables(stage))
-    shown = [" and ".join(f"`{each}`" for each in ids) for ids in repeated[:20]]
+    shown = [" and ".join(f"`{doc_id}`" for doc_id in ids) for ids in repeated[:20]]
     return Finding(not repeated, {"texts": len(repeated), "documents": shown})
 
 
@@ -168,16 +171,16 @@ def _share_rejected(home: Home, stage: str, batch: str) -> Finding:
     return Finding(share <= limit, metadata)
 
 
-OF_EVERY_TABLE = (
+COMMON_CHECKS = (
     Check(
         "every_planned_document_has_a_row",
-        "Each planned document has rows of its current fingerprint, or a recorded failure.",
+        "Each planned document has rows with its current fingerprint, or a recorded failure.",
         _planned_without_row,
     ),
-    Check("ids_are_unique", "No id stands in two rows.", _repeated_ids),
+    Check("ids_are_unique", "No id occurs in two rows.", _repeated_ids),
     Check(
         "no_document_failed",
-        "Documents that failed in this batch, with reasons. A warning: the others are fine.",
+        "No document of this batch failed. A warning only: the other documents are complete.",
         _failed_documents,
         blocking=False,
         warns=True,
@@ -185,34 +188,34 @@ OF_EVERY_TABLE = (
 )
 every_chunk_has_a_vector = Check(
     "every_chunk_has_a_vector",
-    "A chunk without a vector cannot be found; a vector without a chunk is found in vain.",
+    "Each chunk has a vector, and each vector has a chunk. Search cannot find a chunk without a vector.",
     _unpaired_chunks,
     also_reads=("chunks",),
 )
 every_table_is_of_one_model = Check(
     "every_table_is_of_one_model",
-    "All tables that readers see are of one set, and so are those that are being made.",
+    "All serving tables of a family are of one model set, and so are all tables being built.",
     _other_models,
     blocking=False,
 )
-OF_STAGE: Mapping[str, tuple[Check, ...]] = {
+STAGE_CHECKS: Mapping[str, tuple[Check, ...]] = {
     "admission": (
         Check(
             "read_is_admitted_plus_rejected",
-            "Every converted document is either admitted or rejected, with a reason.",
+            "Each converted document is either admitted, or rejected with a reason.",
             _without_verdict,
             also_reads=("doctags",),
         ),
         Check(
             "no_text_is_admitted_twice",
-            "No text of this batch is admitted twice in the corpus; if one is, a batch waits to run.",
+            "No text of this batch is admitted twice in the corpus; if one is, a batch still has to run.",
             _admitted_twice,
             blocking=False,
             warns=True,
         ),
         Check(
             "few_documents_are_rejected",
-            "Not more documents are rejected than admission.warn_rejected_share allows.",
+            "The share of rejected documents is within admission.warn_rejected_share.",
             _share_rejected,
             blocking=False,
             warns=True,

@@ -1,4 +1,4 @@
-"""Where two homes' tables differ first: for people who must find out why equal inputs gave other bytes."""
+"""Find the first difference between the tables of two homes, to explain why their bytes differ."""
 
 import itertools
 import json
@@ -15,16 +15,16 @@ from ingest_assets.core.identity import canonical_json, hash_file
 from ingest_assets.core.layout import Layout
 from ingest_assets.storage.parquet import RowReader
 
-# Rows are wide: so many of both tables are in memory at once.
+# Rows compared at a time. Rows are wide, and both tables' are in memory.
 _ROWS_AT_ONCE = 64
 _SHOWN_CHARS = 60
-# Footers that are lists with an entry per document: only the first entry that differs is shown.
-_LISTS = ("ingest.items", "ingest.failures")
+# Footer values with an entry per document: only the first different entry is shown.
+_FOOTER_LISTS = ("ingest.items", "ingest.failures")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first place where a table is not as expected; `row` counts from 0, `column` names what differs."""
+    """The first difference from the expected table; `row` counts from 0."""
 
     asset: str
     batch: str
@@ -35,7 +35,7 @@ class Difference:
     column: str | None = None
 
     def as_line(self) -> str:
-        """One line for a person."""
+        """Return the difference as one line."""
         place = f"{self.asset} {self.batch}: "
         if self.row is not None:
             place += f"row {self.row}, "
@@ -44,7 +44,7 @@ class Difference:
 
 
 def table_hashes(layout: Layout, assets: Sequence[str]) -> dict[str, str]:
-    """sha256 of every table, by `<asset>/<batch>`, assets in the order given."""
+    """Return the sha256 of every table by `<asset>/<batch>`, in the order of `assets`."""
     return {
         f"{asset}/{batch}": hash_file(layout.table(asset, batch))[0]
         for asset in assets
@@ -53,7 +53,7 @@ def table_hashes(layout: Layout, assets: Sequence[str]) -> dict[str, str]:
 
 
 def first_difference(expected: Layout, found: Layout, assets: Sequence[str]) -> Difference | None:
-    """By asset in the order given, then batch, footer, row and column; None when every byte is equal."""
+    """Return the first difference by asset (in the given order), batch, footer, row and column, or None."""
     for asset in assets:
         for batch in sorted({*_batches(expected, asset), *_batches(found, asset)}):
             paths = expected.table(asset, batch), found.table(asset, batch)
@@ -67,76 +67,76 @@ def _batches(layout: Layout, asset: str) -> list[str]:
     return sorted(path.stem for path in layout.asset_folder(asset).glob("*.parquet"))
 
 
-def _between_files(at: Difference, expected: Path, found: Path) -> Difference | None:
-    there = ["a table" if path.is_file() else "none" for path in (expected, found)]
-    if "none" in there:
-        return _differs(at, "table", *there)
+def _between_files(place: Difference, expected: Path, found: Path) -> Difference | None:
+    presence = ["a table" if path.is_file() else "none" for path in (expected, found)]
+    if "none" in presence:
+        return _differs(place, "table", *presence)
     if hash_file(expected)[0] == hash_file(found)[0]:
         return None
     try:
-        same_rows = replace(at, what="same rows, different encoding")
-        return _between_footers(at, expected, found) or _between_rows(at, expected, found) or same_rows
+        same_rows = replace(place, what="same rows, different encoding")
+        return _between_footers(place, expected, found) or _between_rows(place, expected, found) or same_rows
     except (pa.ArrowInvalid, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        return replace(at, what=f"table cannot be read ({reason})")
+        return replace(place, what=f"table cannot be read ({reason})")
 
 
-def _between_footers(at: Difference, expected: Path, found: Path) -> Difference | None:
-    one, other = (pq.read_metadata(path).metadata or {} for path in (expected, found))
-    for key in sorted(key for key in {*one, *other} if key.startswith(b"ingest.")):
+def _between_footers(place: Difference, expected: Path, found: Path) -> Difference | None:
+    left, right = (pq.read_metadata(path).metadata or {} for path in (expected, found))
+    for key in sorted(key for key in {*left, *right} if key.startswith(b"ingest.")):
         name = key.decode()
-        values = [footer.get(key, b"nothing").decode() for footer in (one, other)]
+        values = [footer.get(key, b"nothing").decode() for footer in (left, right)]
         if values[0] != values[1]:
-            if name in _LISTS and key in one and key in other:
+            if name in _FOOTER_LISTS and key in left and key in right:
                 values = _first_entries(*values)
-            return _differs(at, f"footer {name}", *values)
+            return _differs(place, f"footer {name}", *values)
     schemas = pq.read_schema(expected), pq.read_schema(found)
-    return None if schemas[0] == schemas[1] else _differs(at, "schema", str(schemas[0]), str(schemas[1]))
+    return None if schemas[0] == schemas[1] else _differs(place, "schema", str(schemas[0]), str(schemas[1]))
 
 
 def _first_entries(expected: str, found: str) -> list[str]:
-    """Of two lists of items, the first entries that differ."""
+    """Return the first pair of different entries of two JSON lists."""
     for pair in itertools.zip_longest(json.loads(expected), json.loads(found)):
         if pair[0] != pair[1]:
             return ["nothing" if entry is None else canonical_json(entry) for entry in pair]
     return [expected, found]
 
 
-def _between_rows(at: Difference, expected: Path, found: Path) -> Difference | None:
-    """The first row that differs, and of its columns the first in the schema's order.
+def _between_rows(place: Difference, expected: Path, found: Path) -> Difference | None:
+    """Return the first different row, and its first different column in schema order.
 
-    Values are compared as Python writes them: zeros of either sign differ, and NaN is equal to itself.
+    Values are compared by `repr`, so 0.0 and -0.0 differ and NaN equals itself.
     """
     counts = [pq.read_metadata(path).num_rows for path in (expected, found)]
-    with closing(RowReader(expected)) as left, closing(RowReader(found)) as right:
+    with closing(RowReader(expected)) as expected_rows, closing(RowReader(found)) as found_rows:
         for start in range(0, min(counts), _ROWS_AT_ONCE):
             rows = min(_ROWS_AT_ONCE, min(counts) - start)
-            tables = left.read(start, rows), right.read(start, rows)
+            tables = expected_rows.read(start, rows), found_rows.read(start, rows)
             for row, (one, other) in enumerate(zip(*(t.to_pylist() for t in tables), strict=True), start):
                 column = next((name for name in one if repr(one[name]) != repr(other[name])), None)
                 if column is not None:
                     column, values = _innermost(column, one[column], other[column])
-                    difference = _differs(at, f"column {column}", *map(repr, values))
+                    difference = _differs(place, f"column {column}", *map(repr, values))
                     return replace(difference, row=row, column=column)
-    return None if counts[0] == counts[1] else _differs(at, "number of rows", *map(str, counts))
+    return None if counts[0] == counts[1] else _differs(place, "number of rows", *map(str, counts))
 
 
 def _innermost(name: str, one: Any, other: Any) -> tuple[str, tuple[Any, Any]]:
-    """For lists, the first element that differs: `vector[17]`."""
+    """Return the first different element of two lists, such as `vector[17]`; of other values, the values."""
     if isinstance(one, list) and isinstance(other, list):
-        for at, pair in enumerate(zip(one, other, strict=False)):
+        for index, pair in enumerate(zip(one, other, strict=False)):
             if repr(pair[0]) != repr(pair[1]):
-                return f"{name}[{at}]", pair
+                return f"{name}[{index}]", pair
     return name, (one, other)
 
 
-def _differs(at: Difference, what: str, *texts: str) -> Difference:
-    """Both values, short, from a little before where they part."""
+def _differs(place: Difference, what: str, *texts: str) -> Difference:
+    """Return the difference with both values, shortened around the first different character."""
     pairs = enumerate(zip(*texts, strict=False))
-    parting = next((place for place, (one, other) in pairs if one != other), min(map(len, texts)))
-    start = max(0, parting - _SHOWN_CHARS // 3) if max(map(len, texts)) > _SHOWN_CHARS else 0
+    first = next((position for position, (one, other) in pairs if one != other), min(map(len, texts)))
+    start = max(0, first - _SHOWN_CHARS // 3) if max(map(len, texts)) > _SHOWN_CHARS else 0
     end = start + _SHOWN_CHARS
     one, other = (
         f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}" for text in texts
     )
-    return replace(at, what=what, expected=one, found=other)
+    return replace(place, what=what, expected=one, found=other)

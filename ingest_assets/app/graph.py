@@ -1,6 +1,6 @@
-"""The graph as data: each stage, what it reads, the step it belongs to and how the settings make it.
+"""The graph as data: each stage, what it reads, its step, and how to create it from the settings.
 
-Plans, assets, checks, jobs and commands are made from it, so a new stage is its module and an entry here.
+Plans, assets, checks, jobs and commands derive from it: a new stage is its module and an entry here.
 """
 
 from collections.abc import Callable
@@ -27,17 +27,17 @@ from ingest_assets.stages.documents import DocumentsStage
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.stages.sparse import SparseStage
 
-# Whose tokens chunks are counted in, and how many of them there may be: the chunker follows the embedder.
+# Chunks are measured in tokens of the dense embedder's tokenizer, up to its limit.
 
 
 def chunks_stage(settings: Settings) -> ChunksStage:
-    """The recipe of chunks; refuses a budget that the embedder would cut."""
+    """Return the chunks stage; raise `ConfigError` for chunks longer than the embedder's limit."""
     dense = resolve_dense(settings.embeddings.dense)
     facts = describe_dense(dense)
-    is_packaged = dense.provider in BUILT_IN and dense.model in PACKAGED  # others may have no use for a model
-    own = dense.model if is_packaged else facts.tokenizer
-    # The one named for chunks, or the dense embedder's own, or where nobody knows it the packaged one.
-    tokenizer = settings.chunks.tokenizer or own or PACKAGED_MODEL
+    is_packaged = dense.provider in BUILT_IN and dense.model in PACKAGED  # other providers may ignore `model`
+    embedder_tokenizer = dense.model if is_packaged else facts.tokenizer
+    # The tokenizer set for chunks, else that of the dense embedder, else the packaged one.
+    tokenizer = settings.chunks.tokenizer or embedder_tokenizer or PACKAGED_MODEL
     stage = ChunksStage(settings.chunks, tokenizer, facts.max_tokens, facts.passage_prefix)
     _ = stage.cut
     return stage
@@ -47,24 +47,24 @@ Options = TypeVar("Options", bound=BaseModel)
 
 
 def own_options(settings: Settings, stage: str, kind: type[Options]) -> Options:
-    """The options of a stage that was added: `[stages.<name>.options]`, refused with their path."""
-    given = getattr(settings.stages, stage, StageOptions())
+    """Validate the options of an added stage, `[stages.<name>.options]`; errors name the setting."""
+    section = getattr(settings.stages, stage, StageOptions())
     try:
-        return kind.model_validate(given.options)
+        return kind.model_validate(section.options)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(["stages", stage, "options", *map(str, fault["loc"])])
-        raise ConfigError(f"{where}: {fault['msg']}; got {fault['input']!r}.") from None
+        first = error.errors()[0]
+        where = ".".join(["stages", stage, "options", *map(str, first["loc"])])
+        raise ConfigError(f"{where}: {first['msg']}; got {first['input']!r}.") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """A stage's place in the graph.
 
-    `reads` are the stages whose tables it reads; one that reads none works on the ledger's documents. `make`
-    makes the stage from the settings; what they do not want is no part of a home's graph. `pool` and `kinds`
-    are for Dagster: which steps share a limit, and the icons in the web UI. `options` say how items run
-    unless `[stages.<name>]` does; the stages that ship have theirs in `settings/tree.py`.
+    `reads` are the stages whose tables it reads; a stage without any works on the ledger's documents. `make`
+    creates the stage from the settings; a stage whose `is_wanted` is false is not part of the home's graph.
+    `pool` (a shared limit) and `kinds` (icons in the web UI) are for Dagster. `options` are the defaults of
+    `[stages.<name>]`; those of the built-in stages are in `settings/tree.py`.
     """
 
     step: Step
@@ -78,16 +78,16 @@ class Node:
 
     @property
     def table(self) -> TableSpec:
-        """As far as it is known before the settings are: vectors have the packaged model's dimension."""
+        """The table before settings are read: vectors have the packaged model's dimension."""
         return self.stage.table
 
     @property
     def has_sets(self) -> bool:
-        """True for an embedding family: another model's tables are made beside those that serve."""
+        """True for an embedding family: a new model set is built next to the serving one."""
         return self.table.asset.startswith("embeddings/")
 
 
-# In the order they run: each stands below what it reads.
+# In execution order: each stage comes after those it reads.
 GRAPH: dict[str, Node] = {
     "documents": Node(
         "documents",
@@ -142,16 +142,16 @@ GRAPH: dict[str, Node] = {
 }
 
 
-# The stage that works on the ledger's documents, and that the queue acquires for.
-INTAKE = next(iter(GRAPH))
+# The first stage: it works on the ledger's documents, for which the queue acquires artifacts.
+FIRST_STAGE = next(iter(GRAPH))
 
 
 def graph_of(settings: Settings) -> dict[str, Node]:
-    """The stages that these settings ask for, in the order they run."""
+    """Return the stages that these settings enable, in execution order."""
     return {stage: node for stage, node in GRAPH.items() if node.is_wanted(settings)}
 
 
 def stages_between(first: Step, last: Step) -> list[str]:
-    """The stages from one step to another, both included."""
+    """Return the stages from one step to another, both included."""
     steps = STEPS[STEPS.index(first) : STEPS.index(last) + 1]
     return [stage for stage, node in GRAPH.items() if node.step in steps]

@@ -1,4 +1,4 @@
-"""Switching models: when the set that is being made is whole, it takes the place of the one that serves."""
+"""Model switches: a new model set replaces the serving one as soon as it is complete."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -7,26 +7,26 @@ from typing import Any
 
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
-from ingest_assets.core.errors import StageError, TableMissing, is_for_good
+from ingest_assets.core.errors import StageError, TableMissing, is_permanent
 from ingest_assets.core.items import is_current
-from ingest_assets.storage.locks import FileLock, HeldLocks
-from ingest_assets.storage.model_sets import SetMark, prune
+from ingest_assets.storage.locks import FileLock, LockGroup
+from ingest_assets.storage.model_sets import SetState, prune
 from ingest_assets.storage.parquet import Footer, read_footer
 
-# Batches named in one line.
+# Batches listed in a message.
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Building:
-    """A set that is made beside the one that serves: what it lacks, and the failures that hold it back.
+class PendingSwitch:
+    """A set that is built next to the serving one: what it lacks, and the failures that hold it back.
 
-    One without a row serves nobody. Who takes its place `replaces_nothing`, and need not be whole for that.
+    If the serving set has no rows, the new one `replaces_nothing` and need not be complete.
     """
 
     stage: str
-    old: SetMark
-    new: SetMark
+    old: SetState
+    new: SetState
     batches: int
     missing: tuple[str, ...]
     holding: tuple[StageError, ...] = ()
@@ -34,11 +34,11 @@ class Building:
     replaces_nothing: bool = False
 
     def can_serve(self) -> bool:
-        """True when nothing is lost if it takes the place of the one that serves."""
+        """True if the switch would lose no rows."""
         return self.replaces_nothing or (not self.missing and not self.holding)
 
     def as_object(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the switch as a JSON object."""
         return {
             "family": self.stage,
             "summary": self.as_line(),
@@ -56,11 +56,11 @@ class Building:
         }
 
     def as_line(self) -> str:
-        """For people."""
-        old, new = self.old.name_beside(self.new), self.new.name_beside(self.old)
+        """Return the switch as one line for logs and commands."""
+        old, new = self.old.distinct_name(self.new), self.new.distinct_name(self.old)
         when = f"{old} serves until {new} is complete"
         if self.replaces_nothing:
-            when = f"{old} has no rows, so {new} serves as soon as no other run writes"
+            when = f"{old} has no rows, so {new} replaces it as soon as no other run is writing"
         done = self.batches - len(self.missing)
         line = f"{self.stage}: {when}: {done} of {self.batches} batches done"
         if self.missing:
@@ -70,92 +70,91 @@ class Building:
             first, count = self.holding[0], len(self.holding)
             failed = f"{count} failed, first {first.item_id} [{first.code}] {first.message.rstrip('.')}"
             if not self.replaces_nothing:
-                failed = f"held back by {failed} (`embeddings.switch_without` lets so many go)"
+                failed = f"held back by {failed} (set embeddings.switch_without to accept them)"
             line += f"; {failed}"
         return f"{line}."
 
 
-def building(home: Home, stage: str, *, looks_closely: bool = True) -> Building | None:
-    """What a family's new set lacks; None when the set of the settings serves.
+def pending_switch(home: Home, stage: str, *, is_detailed: bool = True) -> PendingSwitch | None:
+    """Return what a family's new set lacks, or None if the configured set is the serving one.
 
-    Unless it looks closely, it is content to find a batch without a table, or none to be lost.
+    With `is_detailed=False`, no footers are read if a table is missing or the serving set has no rows.
     """
-    family, mark = home.family(stage), home.set_marks[stage]
+    family, requested = home.family(stage), home.requested_sets[stage]
     current = family.current()
-    if current is None or current.set == mark.set:
+    if current is None or current.set == requested.set:
         return None
     asset, above = home.asset(stage), [home.asset(name) for name in GRAPH[stage].reads]
     batches = []
     for batch in home.ledger.batches():
-        # One with something to embed, or one that the serving set has rows of.
+        # Batches with something to embed, or with rows in the serving set.
         has_input = all(home.layout.table(name, batch).is_file() for name in above)
-        if has_input or home.layout.table(home.serving(stage), batch).is_file():
+        if has_input or home.layout.table(home.serving_asset(stage), batch).is_file():
             batches.append(batch)
     without = [batch for batch in batches if not home.layout.table(asset, batch).is_file()]
     is_empty = not family.has_rows()
-    found = Building(stage, current, mark, len(batches), tuple(without), replaces_nothing=is_empty)
+    switch = PendingSwitch(stage, current, requested, len(batches), tuple(without), replaces_nothing=is_empty)
     is_clear = is_empty or bool(without)
-    return found if is_clear and not looks_closely else _looked_at(home, found, batches)
+    return switch if is_clear and not is_detailed else _with_details(home, switch, batches)
 
 
-def buildings(home: Home) -> list[Building]:
-    """All sets that are being made."""
-    return [found for stage in families(home) if (found := building(home, stage)) is not None]
+def pending_switches(home: Home) -> list[PendingSwitch]:
+    """Return the switches of all sets that are being built."""
+    return [switch for stage in families(home) if (switch := pending_switch(home, stage)) is not None]
 
 
 def families(home: Home, among: Iterable[str] = tuple(GRAPH)) -> list[str]:
-    """The stages, as configured, that make an embedding family."""
+    """Return the enabled stages that write an embedding family."""
     return [stage for stage in among if GRAPH[stage].has_sets and stage in home.stages]
 
 
-def served(home: Home, among: Iterable[str] = tuple(GRAPH)) -> dict[str, SetMark]:
-    """Of each family that has rows, the set that readers see now."""
-    found = {stage: home.family(stage).served() for stage in families(home, among)}
-    return {stage: mark for stage, mark in found.items() if mark is not None}
+def serving_sets(home: Home, among: Iterable[str] = tuple(GRAPH)) -> dict[str, SetState]:
+    """Return the serving set of each family that has rows."""
+    serving = {stage: home.family(stage).serving() for stage in families(home, among)}
+    return {stage: state for stage, state in serving.items() if state is not None}
 
 
-def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> Building | None:
-    """Let the new set serve if nothing is lost by that and nobody writes; one that still waits is given, and
-    said."""
+def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> PendingSwitch | None:
+    """Switch to the new set if that loses no rows and no run is writing; else return and log it."""
     family = home.family(stage)
     recover(home, stage)
-    found = building(home, stage, looks_closely=False)
-    if found is None:
+    pending = pending_switch(home, stage, is_detailed=False)
+    if pending is None:
         return None
     lock = FileLock(home.layout.family_lock(family.asset))
-    if found.can_serve() and lock.try_acquire():
+    if pending.can_serve() and lock.try_acquire():
         try:
-            again = building(home, stage, looks_closely=not found.replaces_nothing)
-            if again is not None and again.can_serve():
-                family.cut_over(again.new)
-                new, old = again.new.name_beside(again.old), again.old
-                became = f"{old.name} is removed"
-                if old.set in family.beside():
-                    became = f"{old.name} is kept as {family.asset}@{old.set}"
-                say(f"{stage}: {new} serves from now on; {became}.")
-            found = building(home, stage, looks_closely=False)
+            locked = pending_switch(home, stage, is_detailed=not pending.replaces_nothing)
+            if locked is not None and locked.can_serve():
+                family.cut_over(locked.new)
+                new, old = locked.new.distinct_name(locked.old), locked.old
+                fate = f"{old.name} is removed"
+                if old.set in family.other_sets():
+                    fate = f"{old.name} is kept as {family.asset}@{old.set}"
+                say(f"{stage}: {new} is now active; {fate}.")
+            pending = pending_switch(home, stage, is_detailed=False)
         finally:
             lock.release()
-    if found is not None:
-        say(found.as_line())
-    return found
+    if pending is not None:
+        say(pending.as_line())
+    return pending
 
 
-def take_empty_place(home: Home, stage: str, say: Callable[[str], None]) -> None:
-    """Before a set is made: let it serve from its first row on where another one has the place, but no row.
+def replace_empty_set(home: Home, stage: str, say: Callable[[str], None]) -> None:
+    """Switch to a new set before it is built, if the serving set has no rows.
 
-    While another run writes it is made beside, and takes the place afterwards.
+    If another run is writing, the set is built next to the serving one and switched to afterwards.
     """
     family = home.family(stage)
     current = family.current()
-    if current is not None and current.set != home.set_marks[stage].set and not family.has_rows():
+    if current is not None and current.set != home.requested_sets[stage].set and not family.has_rows():
         cut_over(home, stage, say)
 
 
 def recover(home: Home, stage: str) -> None:
-    """Finish what somebody was killed at."""
+    """Finish a switch that a killed run left incomplete."""
     family = home.family(stage)
-    if family.is_torn():
+    if family.is_interrupted():
         lock = FileLock(home.layout.family_lock(family.asset))
         lock.acquire()
         try:
@@ -165,108 +164,107 @@ def recover(home: Home, stage: str) -> None:
 
 
 def remove_abandoned(home: Home, stage: str, before: float) -> list[str]:
-    """Remove sets that neither serve, are asked for, nor served before, and were left alone since then."""
+    """Remove sets that are not serving, requested or previous, and were not modified after `before`."""
     family = home.family(stage)
     lock = FileLock(home.layout.family_lock(family.asset))
-    if not family.beside() or not lock.try_acquire():
+    if not family.other_sets() or not lock.try_acquire():
         return []
     try:
-        current = family.current() or SetMark("")
-        kept = {home.set_marks[stage].set, current.previous} - {current.set}
-        alive = {each for each in family.beside() if family.touched_at(each) >= before}
-        return family.remove_all_but(kept | alive)
+        current = family.current() or SetState("")
+        needed = {home.requested_sets[stage].set, current.previous} - {current.set}
+        recent = {name for name in family.other_sets() if family.modified_at(name) >= before}
+        return family.remove_all_but(needed | recent)
     finally:
         lock.release()
 
 
-def prune_others(home: Home, stage: str, batch: str) -> None:
-    """Take out of a family's other sets what is not there any more.
+def prune_other_sets(home: Home, stage: str, batch: str) -> None:
+    """Remove deleted documents from a family's other sets.
 
-    Out of those that do not serve, also what is chunked in another way. The caller holds the batch's lock,
-    and the one of its chunks.
+    From sets that do not serve, also remove documents that are chunked differently now. The caller holds the
+    locks of the batch and of its chunks.
     """
     family, spec_now = home.family(stage), home.spec(stage)
-    for asset in family.tables_of(batch):
+    for asset in family.assets_with(batch):
         if asset != spec_now.asset:
             chunks = home.table(GRAPH[stage].reads[0], batch)
             spec = replace(spec_now, asset=asset)
             prune(home.layout, spec, batch, chunks, serves=asset == family.asset)
 
 
-def prune_unwanted(home: Home, above: str, batch: str) -> None:
-    """Take documents that are not there any more out of families that the settings have left off.
+def prune_disabled_families(home: Home, above: str, batch: str) -> None:
+    """Remove deleted documents from families that the settings disable, whose tables no stage rewrites.
 
-    Nobody makes their tables again, and what was deleted must be found nowhere. `above` is the stage that
-    they read; the caller holds the lock of its table.
+    `above` is the stage that these families read; the caller holds the lock of its table.
     """
     for stage, node in GRAPH.items():
         if not node.has_sets or stage in home.graph or node.reads[0] != above:
             continue
-        lock = FileLock(home.layout.lock(home.serving(stage), batch))
+        lock = FileLock(home.layout.lock(home.serving_asset(stage), batch))
         lock.acquire()
         try:
-            for asset in home.family(stage).tables_of(batch):
+            for asset in home.family(stage).assets_with(batch):
                 spec = replace(node.table, asset=asset)
                 prune(home.layout, spec, batch, home.table(node.reads[0], batch), serves=True)
         finally:
             lock.release()
 
 
-def _looked_at(home: Home, found: Building, batches: list[str]) -> Building:
-    """What a further run would try again holds the set back: it must not cost what the old one has.
+def _with_details(home: Home, switch: PendingSwitch, batches: list[str]) -> PendingSwitch:
+    """Add the incomplete batches and the failures that a further run would retry, which hold the set back.
 
-    Unless so few documents have failed that the settings let them go.
+    At most `embeddings.switch_without` of these failures are accepted.
     """
-    left, done, given_up, holding, missing, failed_in = 0, 0, [], [], set(), set()
+    to_embed, done, permanent, holding, missing, failed_in = 0, 0, [], [], set(), set()
     for batch in batches:
-        footer = read_footer(home.layout.table(home.asset(found.stage), batch))
-        errors = list(_undone(home, found.stage, batch, footer))
-        failed = [error for error in errors if error is not None and not is_for_good(error)]
+        footer = read_footer(home.layout.table(home.asset(switch.stage), batch))
+        errors = list(_undone(home, switch.stage, batch, footer))
+        failed = [error for error in errors if error is not None and not is_permanent(error)]
         untried = errors.count(None)
-        left += untried + len(failed)
-        given_up += [error for error in errors if error is not None and is_for_good(error)]
+        to_embed += untried + len(failed)
+        permanent += [error for error in errors if error is not None and is_permanent(error)]
         holding += failed
         done += 0 if footer is None else len(footer.items)
-        read = [home.layout.table(home.asset(above), batch) for above in GRAPH[found.stage].reads]
+        read = [home.layout.table(home.asset(above), batch) for above in GRAPH[switch.stage].reads]
         if footer is None or untried or any(read_footer(path) is None for path in read):
             missing.add(batch)
         if failed:
             failed_in.add(batch)
     if not done:
-        holding += given_up  # a set without a row must not replace one
+        holding += permanent  # a set without rows must not replace one with rows
     elif len(holding) <= home.settings.embeddings.switch_without:
         holding, failed_in = [], set()
-    lacking = tuple(batch for batch in batches if batch in missing | failed_in)
-    return replace(found, missing=lacking, holding=tuple(holding), documents=left)
+    incomplete = tuple(batch for batch in batches if batch in missing | failed_in)
+    return replace(switch, missing=incomplete, holding=tuple(holding), documents=to_embed)
 
 
 def _undone(home: Home, stage: str, batch: str, footer: Footer | None) -> Iterator[StageError | None]:
-    """Of each document without rows why it has failed as it is now, if it has."""
+    """Yield the known failure of each document without current rows, or None if it has not failed."""
     try:
         items = home.plan(stage, batch)
     except TableMissing:
         return
     for item in items:
-        held = None if footer is None else footer.items.get(item.item_id)
-        if not is_current(held, item.fingerprint):
+        record = None if footer is None else footer.items.get(item.item_id)
+        if not is_current(record, item.fingerprint):
             yield item.known_failure
 
 
-# The locks of those who write a table.
+# The locks of a run that writes a table.
 
 
-def held_locks(
+def lock_tables(
     home: Home, stage: str, batch: str, on_wait: Callable[[Path], None], *, reads: bool = True
-) -> HeldLocks:
-    """Alone on the table that is written, shared on those that are read: rows must not move underneath.
+) -> LockGroup:
+    """Lock the table that is written exclusively, and those that are read shared, so that rows do not change.
 
-    In a family no set changes its place meanwhile, and what somebody was killed at is finished.
+    The lock of a family prevents switches; an interrupted switch is finished first.
     """
     read = [home.layout.lock(home.asset(above), batch) for above in GRAPH[stage].reads] if reads else []
-    family = [home.layout.family_lock(home.serving(stage))] if GRAPH[stage].has_sets else []
-    locks = HeldLocks(shared=family + read, exclusive=[home.layout.lock(home.serving(stage), batch)])
+    family = [home.layout.family_lock(home.serving_asset(stage))] if GRAPH[stage].has_sets else []
+    locks = LockGroup(shared=family + read, exclusive=[home.layout.lock(home.serving_asset(stage), batch)])
     locks.acquire(on_wait)
-    while family and home.family(stage).is_torn():
+    while family and home.family(stage).is_interrupted():
         locks.release()
         recover(home, stage)
         locks.acquire(on_wait)

@@ -1,6 +1,6 @@
-"""Every model this product can use, and whether it is here.
+"""Every model that the product can use, and whether it is installed.
 
-Those in packages, Docling's own, and those that the settings name for vectors and for counting tokens.
+Packaged models, Docling's own, and the models that the settings name for vectors and for counting tokens.
 """
 
 from dataclasses import dataclass
@@ -12,17 +12,23 @@ from ingest_assets.app.home import Home
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import installed_versions
 from ingest_assets.embedders.model_fetch import fetch
-from ingest_assets.embedders.model_files import PACKAGED, PULLED_AS, find_folder, is_hub_name, tokenizer_files
+from ingest_assets.embedders.model_files import (
+    PACKAGED,
+    PULL_NAMES,
+    find_folder,
+    is_hub_name,
+    tokenizer_files,
+)
 from ingest_assets.embedders.providers import BUILT_IN, describe_dense
-from ingest_assets.embedders.sparse import sparse_model
+from ingest_assets.embedders.sparse import read_sparse_model
 from ingest_assets.parsing.engines import (
     DOCLING_MODELS,
     DoclingModel,
-    FoundModel,
-    Place,
+    ModelFiles,
+    ModelLocation,
     choose_engine,
-    place_of,
-    pull,
+    fetch_model,
+    model_location,
 )
 from ingest_assets.settings.embeddings import DenseOptions, SparseOptions
 from ingest_assets.settings.parsing import ParsingOptions
@@ -30,7 +36,7 @@ from ingest_assets.settings.parsing import ParsingOptions
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """Weights that a package brings along: nothing is fetched for them."""
+    """Weights that are part of an installed package."""
 
     name: str
     title: str
@@ -39,7 +45,7 @@ class PackagedModel:
     files: tuple[str, ...]
 
     def paths(self) -> tuple[Path, ...]:
-        """Where the files are; none when the package is not installed."""
+        """Return the paths of the files; empty if the package is not installed."""
         spec = find_spec(self.module)
         roots = spec.submodule_search_locations if spec is not None else None
         return tuple(Path(root) / file for root in list(roots or ())[:1] for file in self.files)
@@ -82,40 +88,40 @@ PACKAGED_MODELS = (
 
 
 def models_object(parsing: ParsingOptions) -> dict[str, Any]:
-    """What is here and what the settings make of it, as one object."""
-    place = place_of(parsing.artifacts_path)
+    """Return the PDF engine and all packaged and Docling models as a JSON object."""
+    location = model_location(parsing.artifacts_path)
     return {
         "engine": engine_object(parsing),
-        "looked_in": {"path": str(place.path), "is_hub_cache": place.is_cache},
+        "looked_in": {"path": str(location.path), "is_hub_cache": location.is_cache},
         "models": [
             *(_packaged(model) for model in PACKAGED_MODELS),
-            *(docling_model_object(place.find(model)) for model in DOCLING_MODELS),
+            *(docling_model_object(location.find(model)) for model in DOCLING_MODELS),
         ],
     }
 
 
 def engine_object(parsing: ParsingOptions) -> dict[str, Any]:
-    """Who reads PDFs and images, and why; nobody when the settings ask for what cannot run."""
+    """Return the engine for PDFs and images and why; none is chosen if the configured one cannot run."""
     try:
         engine = choose_engine(parsing)
     except ConfigError as error:
         return {"setting": parsing.pdf, "chosen": None, "why": str(error)}
-    return {"setting": parsing.pdf, "chosen": engine.name, "why": engine.why}
+    return {"setting": parsing.pdf, "chosen": engine.name, "why": engine.reason}
 
 
-def docling_model_object(found: FoundModel) -> dict[str, Any]:
-    """One of Docling's models as it was found."""
+def docling_model_object(files: ModelFiles) -> dict[str, Any]:
+    """Return one of Docling's models as a JSON object."""
     return {
-        "name": found.model.name,
+        "name": files.model.name,
         "kind": "optional",
-        "for": f"{found.model.title} of the docling engine",
-        "is_present": found.is_whole,
-        "fault": found.fault or None,
-        "path": found.path,
-        "size_bytes": found.size_bytes,
-        "source": found.model.repo,
-        "revision": found.revision or None,
-        "content_hash": found.content_hash or None,
+        "for": f"{files.model.title} of the docling engine",
+        "is_present": files.is_complete,
+        "fault": files.fault or None,
+        "path": files.path,
+        "size_bytes": files.size_bytes,
+        "source": files.model.repo,
+        "revision": files.revision or None,
+        "content_hash": files.content_hash or None,
     }
 
 
@@ -139,18 +145,26 @@ def _packaged(model: PackagedModel) -> dict[str, Any]:
     }
 
 
-# The models that the settings name for vectors and for counting tokens, and whether they are here.
+# The models that the settings name for vectors and for counting tokens.
 
 
-# What `ingest models` fetches and names comes from the rooms that use it.
-__all__ = ["DOCLING_MODELS", "PULLED_AS", "DoclingModel", "Place", "fetch", "place_of", "pull"]
+# `ingest models` gets these from here: commands import only `app`, `core` and `settings`.
+__all__ = [
+    "DOCLING_MODELS",
+    "PULL_NAMES",
+    "DoclingModel",
+    "ModelLocation",
+    "fetch",
+    "fetch_model",
+    "model_location",
+]
 
-OWN_PROVIDERS = {"auto", *BUILT_IN} - {"openai"}  # they run here; an endpoint has its model elsewhere
+LOCAL_PROVIDERS = {"auto", *BUILT_IN} - {"openai"}  # an endpoint has its model elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model that a setting names; one that runs elsewhere has no files here."""
+    """A model that a setting names; a model that runs elsewhere has no local files."""
 
     setting: str
     title: str
@@ -161,39 +175,39 @@ class NamedModel:
 
     @property
     def name(self) -> str:
-        return PULLED_AS[self.setting]
+        return PULL_NAMES[self.setting]
 
     @property
     def is_on_hub(self) -> bool:
-        """True when it can be fetched."""
+        """True if the model can be fetched from the hub."""
         return self.runs_here and is_hub_name(self.model)
 
 
 def named_models(home: Home) -> dict[str, NamedModel]:
-    """By the name under which they are pulled; nothing is looked up yet, so nothing is refused."""
-    settings = home.settings_found
+    """Return the configured models by the name for `ingest models pull`, without checking that they exist."""
+    settings = home.resolved_settings
     dense, sparse = settings.embeddings.dense, settings.embeddings.sparse
     is_remote = dense.provider == "auto" and bool(dense.remote.url)
-    found = [
+    models = [
         NamedModel(
             "embeddings.dense.model",
             "dense vectors",
             dense.model,
             None if dense.provider == "auto" else dense.provider,
             dense,
-            runs_here=dense.provider in OWN_PROVIDERS and not is_remote,
+            runs_here=dense.provider in LOCAL_PROVIDERS and not is_remote,
         )
     ]
     if sparse.model:
-        found.append(NamedModel("embeddings.sparse.model", "sparse vectors", sparse.model, "local", sparse))
+        models.append(NamedModel("embeddings.sparse.model", "sparse vectors", sparse.model, "local", sparse))
     if tokenizer := settings.chunks.tokenizer:
-        found.append(NamedModel("chunks.tokenizer", "counting tokens", tokenizer, None))
-    return {named.name: named for named in found}
+        models.append(NamedModel("chunks.tokenizer", "counting tokens", tokenizer, None))
+    return {named.name: named for named in models}
 
 
 def embedding_object(named: NamedModel) -> dict[str, Any]:
-    """One of them as it was found, with what is wrong, and what to do about it, in words."""
-    found: dict[str, Any] = {
+    """Return a configured model as a JSON object; `fault` says what is wrong and what to do."""
+    facts: dict[str, Any] = {
         "name": named.name,
         "setting": named.setting,
         "for": named.title,
@@ -210,11 +224,11 @@ def embedding_object(named: NamedModel) -> dict[str, Any]:
         "max_tokens": None,
     }
     try:
-        found |= _place(named) if named.runs_here else {}
-        found |= _facts(named)
+        facts |= _place(named) if named.runs_here else {}
+        facts |= _facts(named)
     except ConfigError as error:
-        found["fault"] = str(error)
-    return found
+        facts["fault"] = str(error)
+    return facts
 
 
 def _place(named: NamedModel) -> dict[str, Any]:
@@ -231,12 +245,12 @@ def _place(named: NamedModel) -> dict[str, Any]:
 
 
 def _facts(named: NamedModel) -> dict[str, Any]:
-    """What the model says of itself; raises `ConfigError` when it cannot be used."""
+    """Return the model's identity and limits; raise `ConfigError` if it cannot be used."""
     if isinstance(named.options, DenseOptions):
         facts = describe_dense(named.options)
         return {name: getattr(facts, name) for name in ("provider", "model_id", "dim", "max_tokens")}
     if isinstance(named.options, SparseOptions):
-        model = sparse_model(named.model)
+        model = read_sparse_model(named.model)
         limit = min(named.options.max_tokens or model.max_tokens, model.max_tokens)
         return {"model_id": model.model_id, "dim": model.dim, "max_tokens": limit}
     files = tokenizer_files(named.model)

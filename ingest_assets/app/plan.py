@@ -1,7 +1,7 @@
-"""What is done for a batch and what a run would do: the driver, `ingest plan` and `ingest status` ask here.
+"""What is done for a batch and what a run would do, for the driver, `ingest plan` and `ingest status`.
 
-An item is done by the same predicate that resume and the checks use (`core.items.is_current`). What makes it
-stale is decided in `stages/base.py` (`work_items`); the run itself asks `runner/schedule.py` (`verdict_of`).
+An item is done by the same predicate that resume and the checks use (`core.items.is_current`). Fingerprints
+are computed in `stages/base.py` (`work_items`); a run decides with `runner/schedule.py` (`verdict_of`).
 """
 
 from collections import Counter, defaultdict
@@ -12,15 +12,15 @@ from itertools import islice
 from pathlib import PurePosixPath
 from statistics import fmean
 
-from ingest_assets.app.acquire import line_up
-from ingest_assets.app.execution import RunOptions, workers_in_sight
-from ingest_assets.app.graph import INTAKE
+from ingest_assets.app.acquire import requeue_lost
+from ingest_assets.app.execution import RunOptions, expected_workers
+from ingest_assets.app.graph import FIRST_STAGE
 from ingest_assets.app.home import Home, is_due
-from ingest_assets.app.repair import mended
+from ingest_assets.app.repair import quarantine_damaged
 from ingest_assets.core.errors import TableMissing
 from ingest_assets.core.identity import canonical_json, sha256_text
 from ingest_assets.core.items import is_current
-from ingest_assets.intake.queue.acquire import PATIENCE_S
+from ingest_assets.intake.queue.acquire import MAX_LEASE_WAIT_S
 from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_assets.intake.queue.metrics import Measures
 from ingest_assets.runner import read_newest
@@ -29,7 +29,7 @@ from ingest_assets.storage.parquet import read_footer
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """What a stage has done and would do for one batch."""
+    """The items of a batch that a stage has done, would run and would remove."""
 
     stage: str
     batch: str
@@ -40,16 +40,16 @@ class StageState:
     has_table: bool
 
     def is_complete(self) -> bool:
-        """True when running the stage would change nothing."""
+        """True if running the stage would change nothing."""
         return self.has_table and not self.run and not self.removed
 
 
 def batch_states(
     home: Home, batch: str, stages: Sequence[str] | None = None, *, due_at: float | None = None
 ) -> list[StageState]:
-    """The state of each of these stages; what one of them will run or remove counts so below it too.
+    """Return the state of each stage. Items that a stage will run or remove count so for those below it.
 
-    What is still to be acquired is to be run; with `due_at`, only what can be tried by then.
+    Artifacts still to be acquired count as items to run; with `due_at`, only those due by then.
     """
     states: dict[str, StageState] = {}
     for stage, node in home.graph.items():
@@ -57,30 +57,30 @@ def batch_states(
             above = [states[read] for read in node.reads if read in states]
             pending = {item for state in above for item in state.run}
             if not node.reads:
-                pending = {artifact.artifact_id for artifact in home.awaited(batch, due_at)}
-            gone = {item for state in above for item in state.removed} - pending
-            states[stage] = _state(home, stage, batch, pending, gone)
+                pending = {artifact.artifact_id for artifact in home.pending_artifacts(batch, due_at)}
+            removed = {item for state in above for item in state.removed} - pending
+            states[stage] = _state(home, stage, batch, pending, removed)
     return list(states.values())
 
 
 def has_work(home: Home, batch: str, revision: int, now: float) -> bool:
-    """True when a run could do something for the batch by then. What waits for longer is nobody's work yet.
+    """True if a run has something to do for the batch now.
 
-    That a batch is complete is remembered in the ledger for exactly these documents, settings and files, so
-    that a night's look over thousands of complete batches costs a few file sizes each.
+    The ledger stores a hash of the documents, settings and files of each complete batch, so that checking
+    thousands of complete batches reads only a few file sizes each.
     """
-    mark = _mark(home, batch, revision)
-    if mark is not None and home.ledger.complete_mark(batch) == mark:
+    state_hash = _state_hash(home, batch, revision)
+    if state_hash is not None and home.ledger.complete_mark(batch) == state_hash:
         return False
-    states = mended(home, partial(batch_states, home, batch, due_at=now))
+    states = quarantine_damaged(home, partial(batch_states, home, batch, due_at=now))
     if not all(state.is_complete() for state in states):
         return True
-    if mark is not None and not home.awaited(batch):
-        home.ledger.set_complete_mark(batch, mark)
+    if state_hash is not None and not home.pending_artifacts(batch):
+        home.ledger.set_complete_mark(batch, state_hash)
     return False
 
 
-def _mark(home: Home, batch: str, revision: int) -> str | None:
+def _state_hash(home: Home, batch: str, revision: int) -> str | None:
     facts: list[object] = [revision, home.configuration_hash]
     for stage in home.graph:
         try:
@@ -91,45 +91,47 @@ def _mark(home: Home, batch: str, revision: int) -> str | None:
     return sha256_text(canonical_json(facts))
 
 
-def _state(home: Home, stage: str, batch: str, pending: set[str], gone: set[str]) -> StageState:
+def _state(home: Home, stage: str, batch: str, pending: set[str], removed: set[str]) -> StageState:
     path = home.layout.table(home.asset(stage), batch)
     stored = read_footer(path)
     try:
-        items = [item for item in home.plan(stage, batch) if item.item_id not in gone]
+        items = [item for item in home.plan(stage, batch) if item.item_id not in removed]
     except TableMissing:
         items = []
-    # Only what is committed counts: rows that wait as parts are finished, but nobody can read them yet.
-    held = stored.items if stored else {}
+    # Only committed rows count: readers do not see finished parts.
+    records = stored.items if stored else {}
     planned = {item.item_id for item in items}
     settled = [
         item
         for item in items
         if item.item_id not in pending
-        and (is_current(held.get(item.item_id), item.fingerprint) or item.is_known_to_fail())
+        and (is_current(records.get(item.item_id), item.fingerprint) or item.is_known_to_fail())
     ]
-    done = {item.item_id for item in settled}
-    kept = {*held, *(stored.failures if stored else ())}
+    settled_ids = {item.item_id for item in settled}
+    in_table = {*records, *(stored.failures if stored else ())}
     return StageState(
         stage=stage,
         batch=batch,
-        run=tuple([item.item_id for item in items if item.item_id not in done] + sorted(pending - planned)),
+        run=tuple(
+            [item.item_id for item in items if item.item_id not in settled_ids] + sorted(pending - planned)
+        ),
         done=tuple(item.item_id for item in settled if not item.is_known_to_fail()),
         failed=tuple(item.item_id for item in items if item.known_failure and item.item_id not in pending),
-        removed=tuple(sorted(kept - planned - pending)),
+        removed=tuple(sorted(in_table - planned - pending)),
         has_table=stored is not None,
     )
 
 
-# What a run would do to a batch, as if all that is tried goes well. An upper bound: whether a document only
-# moved, will be admitted or can be read, is known when it runs.
+# Forecast of a run, assuming that every document succeeds. An upper bound: only the run finds out whether a
+# document has merely moved, can be read and is admitted.
 
 
 @dataclass(frozen=True, slots=True)
 class BatchForecast:
-    """What a run would do for one batch: `waiting` artifacts are for later, because they have to wait or are
-    held by another worker; `blocked` says why it would stop.
+    """What a run would do for one batch. `blocked` is why it would stop; empty if it would not.
 
-    `done` documents have nothing left to do in any of the stages; `gone` ones leave the tables.
+    `waiting` artifacts are not due yet or leased by another worker. `done` documents need no stage; `gone`
+    documents are removed from the tables.
     """
 
     batch: str
@@ -142,14 +144,14 @@ class BatchForecast:
 
 
 def forecast(home: Home, batch: str, stages: Sequence[str], config: RunOptions, now: float) -> BatchForecast:
-    """Give it a home that only looks: what a run does to the ledger first is done to the copy."""
-    awaited: list[Artifact] = []
-    if INTAKE in stages:
-        line_up(home, batch)
-        awaited = home.awaited(batch)
-    fetch = tuple(artifact for artifact in awaited if is_due(artifact, now + PATIENCE_S))
+    """Return a batch's forecast. Needs a read-only home: it queues lost artifacts in the ledger copy."""
+    pending_artifacts: list[Artifact] = []
+    if FIRST_STAGE in stages:
+        requeue_lost(home, batch)
+        pending_artifacts = home.pending_artifacts(batch)
+    fetch = tuple(artifact for artifact in pending_artifacts if is_due(artifact, now + MAX_LEASE_WAIT_S))
     states, blocked = [], ""
-    for state in batch_states(home, batch, stages, due_at=now + PATIENCE_S):
+    for state in batch_states(home, batch, stages, due_at=now + MAX_LEASE_WAIT_S):
         if blocked := _missing_above(home, state, stages):
             break
         options = config.over(home.options(state.stage))
@@ -157,17 +159,17 @@ def forecast(home: Home, batch: str, stages: Sequence[str], config: RunOptions, 
             every = (*state.run, *state.done, *state.failed)
             state = replace(state, run=every, done=(), failed=())
         states.append(state)
-    busy = {doc for state in states for doc in (*state.run, *state.failed)}
+    not_done = {doc for state in states for doc in (*state.run, *state.failed)}
     gone = {doc for state in states for doc in state.removed}
     if gone:
-        gone &= {each.doc_id for each in home.ledger.documents(batch=batch) if each.is_deleted()}
-    done = {doc for state in states[:1] for doc in state.done} - busy
-    waiting = len(awaited) - len(fetch)
+        gone &= {document.doc_id for document in home.ledger.documents(batch=batch) if document.is_deleted()}
+    done = {doc for state in states[:1] for doc in state.done} - not_done
+    waiting = len(pending_artifacts) - len(fetch)
     return BatchForecast(batch, tuple(states), fetch, waiting, len(done), len(gone), blocked)
 
 
 def _missing_above(home: Home, state: StageState, stages: Sequence[str]) -> str:
-    """Why a stage cannot run: a table that it reads is not there and not made by this run."""
+    """Return why a stage cannot run: a table that it reads is missing, and this run does not build it."""
     for above in home.graph[state.stage].reads:
         if above not in stages:
             try:
@@ -177,70 +179,68 @@ def _missing_above(home: Home, state: StageState, stages: Sequence[str]) -> str:
     return ""
 
 
-# How long a run will take, by what the documents of past runs took.
-#
-# Only the documents' own time counts: what workers need to start and load is not in it.
+# Estimates of a run's duration, from the documents of past runs, without the time to start workers.
 
 
-# So many of the last documents are averaged, and the manifest is read no further back for them than this.
+# The number of recent documents to average, and the manifest rows to read for them.
 _ROWS = 500
-_ROWS_LOOKED_AT = 5_000
+_MAX_ROWS_READ = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds, or why nobody can tell."""
+    """Seconds, or why there is no estimate."""
 
     seconds: float | None
     unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """Seconds that one document took in a stage: by the ending of its name, and over all."""
+class PastTimes:
+    """Mean seconds per document in a stage: by file suffix, and over all documents."""
 
-    by_ending: dict[str, float]
+    by_suffix: dict[str, float]
     overall: float
 
     def seconds(self, ids: Iterable[str]) -> float:
-        """What these documents will take, one after the other."""
-        return sum(self.by_ending.get(_ending(doc_id), self.overall) for doc_id in ids)
+        """Return the expected time of these documents, one after the other."""
+        return sum(self.by_suffix.get(_suffix(doc_id), self.overall) for doc_id in ids)
 
 
-def past_of(home: Home, stage: str) -> Past | None:
-    """The last documents that a stage has done; None when there is none."""
-    rows = islice(read_newest(home.layout.manifest(stage)), _ROWS_LOOKED_AT)
+def past_times(home: Home, stage: str) -> PastTimes | None:
+    """Return the mean times of a stage's last documents; None if it has not run yet."""
+    rows = islice(read_newest(home.layout.manifest(stage)), _MAX_ROWS_READ)
     done = (row for row in rows if row.status == "done" and "exec_s" in row.timings)
-    taken: dict[str, list[float]] = defaultdict(list)
+    times: dict[str, list[float]] = defaultdict(list)
     for row in islice(done, _ROWS):
-        taken[_ending(row.item_id)].append(float(row.timings["exec_s"]))
-    if not taken:
+        times[_suffix(row.item_id)].append(float(row.timings["exec_s"]))
+    if not times:
         return None
-    everything = [seconds for some in taken.values() for seconds in some]
-    return Past({ending: fmean(some) for ending, some in taken.items()}, fmean(everything))
+    overall = fmean(seconds for group in times.values() for seconds in group)
+    return PastTimes({suffix: fmean(group) for suffix, group in times.items()}, overall)
 
 
 def stage_estimate(home: Home, stage: str, batches: Sequence[Sequence[str]], config: RunOptions) -> Estimate:
-    """For the documents of each batch; batches run one after the other."""
+    """Estimate a stage for the documents of each batch; batches run one after the other."""
     todo = [batch for batch in batches if batch]
     if not todo:
         return Estimate(0.0)
-    past, workers = past_of(home, stage), workers_in_sight(home, stage, config)
+    past, workers = past_times(home, stage), expected_workers(home, stage, config)
     if past is None:
-        return Estimate(None, "never done here yet")
+        return Estimate(None, "no earlier runs")
     if workers is None:
-        return Estimate(None, "only the cluster knows its number of workers")
+        return Estimate(None, "the cluster decides the number of workers")
     return Estimate(sum(past.seconds(batch) / min(workers, len(batch)) for batch in todo))
 
 
 def fetch_estimate(home: Home, batches: Sequence[Sequence[Artifact]]) -> Estimate:
-    """For the artifacts of each batch: as many at a time as the queue allows, and as the hosts do."""
+    """Estimate fetching the artifacts of each batch, within the limits of the queue and per host."""
     todo = [batch for batch in batches if batch]
     if not todo:
         return Estimate(0.0)
     totals = Measures(home.ledger.database).totals()
     if not totals.fetches:
-        return Estimate(None, "nothing was fetched yet")
+        return Estimate(None, "no earlier fetches")
     mean_s = totals.fetch_seconds / totals.fetches
     queue, delay_s = home.settings.queue, home.settings.fetch.politeness_delay_s
     seconds = 0.0
@@ -251,5 +251,5 @@ def fetch_estimate(home: Home, batches: Sequence[Sequence[Artifact]]) -> Estimat
     return Estimate(seconds)
 
 
-def _ending(doc_id: str) -> str:
+def _suffix(doc_id: str) -> str:
     return PurePosixPath(doc_id).suffix.lower()

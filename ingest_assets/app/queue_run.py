@@ -1,4 +1,4 @@
-"""Run what is queued, and say what the queue holds and waits for."""
+"""Run the batches of queued artifacts, and report the state of the queue."""
 
 import math
 import time
@@ -15,37 +15,37 @@ from ingest_assets.intake.queue.metrics import Measures
 from ingest_assets.intake.queue.queue import Filter, Retried
 from ingest_assets.intake.queue.quotas import Quotas
 
-# What `ingest queue` puts in and gets back.
+# `ingest queue` gets these from here: commands import only `app`, `core` and `settings`.
 __all__ = ["ArtifactList", "Filter", "ImportReport", "Retried", "new_artifact", "parsed_object"]
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Artifacts that are still to be acquired, and when the first of them can be tried."""
+    """The number of artifacts still to be acquired, and when the first of them is due."""
 
     count: int = 0
     first_at: float = math.inf
     first_batch: str = ""
 
 
-def read_waiting(home: Home, but_not: Collection[str] = ()) -> Waiting:
-    """Of all batches but some; artifacts that have no batch yet are not counted."""
-    found = {key: value for key, value in home.queue.due_batches(math.inf).items() if key not in but_not}
-    if not found:
+def read_waiting(home: Home, excluded: Collection[str] = ()) -> Waiting:
+    """Return the waiting artifacts of all batches that are not excluded, without those not in a batch yet."""
+    due = {key: value for key, value in home.queue.due_batches(math.inf).items() if key not in excluded}
+    if not due:
         return Waiting()
-    first = min(found, key=lambda key: found[key][1])
-    return Waiting(sum(count for count, _ in found.values()), found[first][1], first)
+    first = min(due, key=lambda key: due[key][1])
+    return Waiting(sum(count for count, _ in due.values()), due[first][1], first)
 
 
 def queue_object(home: Home) -> dict[str, Any]:
-    """States, and how many artifacts are still to be acquired from when on."""
+    """Return the artifacts per state, how many are waiting, and when the first is due, as a JSON object."""
     waiting = read_waiting(home)
     at = utc(waiting.first_at) if waiting.count else None
     return {"states": home.queue.stats(time.time()).states, "waiting": waiting.count, "next_at": at}
 
 
 def stats_object(home: Home) -> dict[str, Any]:
-    """Everything the ledger knows of the queue in figures."""
+    """Return all figures of the queue as a JSON object."""
     database, now = home.ledger.database, time.time()
     stats = home.queue.stats(now)
     use = Quotas(database, home.settings.queue.quotas).use()
@@ -61,22 +61,22 @@ def stats_object(home: Home) -> dict[str, Any]:
 
 
 def utc(at: float) -> str:
-    """A time that is the same for everybody who reads it."""
+    """Format a time in UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# Running what is queued: the batches that have something due, and with patience also what waits.
+# Run the batches that have due artifacts; with `--drain`, also wait for artifacts that are not due yet.
 
 
-# Other processes add and free artifacts meanwhile, so a wait is cut into looks.
-LONGEST_LOOK_S, SHORTEST_LOOK_S = 2.0, 0.05
+# While waiting, check again after at most this time: other processes add and release artifacts.
+MAX_WAIT_S, MIN_WAIT_S = 2.0, 0.05
 
 
 @dataclass(slots=True)
 class Drain:
     """Runs the batches of queued artifacts until none is due; with `waits`, until none is left.
 
-    A batch that breaks is not run again by this command: whatever broke it would do so again.
+    A batch that stopped with an error is not run again by this command, because it would stop again.
     """
 
     home: Home
@@ -86,29 +86,29 @@ class Drain:
     waits: bool = False
     report: RunReport = field(default_factory=RunReport)
     _revisions: dict[str, int] = field(default_factory=dict)
-    _left: dict[str, set[str]] = field(default_factory=dict)
-    _told: tuple[str, float] | None = None
+    _unfinished: dict[str, set[str]] = field(default_factory=dict)
+    _announced: tuple[str, float] | None = None
 
     def __post_init__(self) -> None:
         self.report.stages = {stage: StageTotals() for stage in self.home.graph} | self.report.stages
 
     def run(self) -> RunReport:
-        """Until there is nothing more to do or to wait for."""
+        """Run until there is nothing to do or to wait for."""
         started = time.monotonic()
         while self._step():
-            if self.is_interrupted():  # one that came while Dagster closed a run raises nothing
+            if self.is_interrupted():  # an interrupt while Dagster closes a run raises nothing
                 raise KeyboardInterrupt
         self.report.wall_seconds = time.monotonic() - started
         return self.report
 
     def _step(self) -> bool:
-        self.home.give_homes()
+        self.home.assign_batches()
         waiting = Waiting()
         ready = self._ready(time.time())
         if not ready and self.waits:
-            waiting = read_waiting(self.home, but_not=self.report.broken)
+            waiting = read_waiting(self.home, excluded=self.report.broken)
         if not ready and not waiting.count:
-            ready = self._left_by_others(time.time())
+            ready = self._changed_by_others(time.time())
         if ready:
             home, executor, report = self.home, self.executor, self.report
             run_batches(home, list(home.graph), {}, executor, reason="queue", only=ready, report=report)
@@ -117,50 +117,50 @@ class Drain:
         return bool(ready or waiting.count)
 
     def _ready(self, now: float) -> set[str]:
-        """Batches with artifacts that are due, and those that changed since the last look and are not done.
+        """Return batches with due artifacts, and incomplete batches that changed since the last call.
 
-        At the first look all have changed: what an interrupted command left is found by that.
+        The first call checks all batches, and so finds the work of an interrupted command.
         """
         before, self._revisions = self._revisions, self.home.ledger.batches()
         changed = [(key, at) for key, at in self._revisions.items() if before.get(key) != at]
-        found = set(self.home.queue.due_batches(now))
+        ready = set(self.home.queue.due_batches(now))
         for batch, revision in changed:
             # Batches of artifacts only: those of folders are for `ingest all`.
             is_queued = bool(self.home.queue.find(Filter(batch=batch), limit=1))
             if is_queued and has_work(self.home, batch, revision, now):
                 states = batch_states(self.home, batch, due_at=now)
-                if any(state.run or state.removed for state in states):  # tables for nothing can wait
-                    found.add(batch)
-        return found - set(self.report.broken)
+                if any(state.run or state.removed for state in states):  # empty tables can wait
+                    ready.add(batch)
+        return ready - set(self.report.broken)
 
-    def _left_by_others(self, now: float) -> set[str]:
-        """Batches to which another process brought documents after ours were planned; it may be gone by now.
+    def _changed_by_others(self, now: float) -> set[str]:
+        """Return batches to which another process, which may have ended, added documents after they ran here.
 
-        What failed here is not tried again, and what a run did not get done is not run for a second time.
+        Documents that failed here are not retried, and the same unfinished documents are not run twice.
         """
-        found = set()
+        changed = set()
         for batch in set(self.report.ran) - set(self.report.broken):
             states = batch_states(self.home, batch, due_at=now)
             failed = {error.item_id for error in self.report.errors_of[batch]}
-            left = {document for state in states for document in state.run} - failed
-            if left and left != self._left.get(batch):
-                self._left[batch] = left
-                found.add(batch)
-        return found
+            unfinished = {document for state in states for document in state.run} - failed
+            if unfinished and unfinished != self._unfinished.get(batch):
+                self._unfinished[batch] = unfinished
+                changed.add(batch)
+        return changed
 
     def _wait(self, waiting: Waiting) -> None:
-        """A few seconds at a stretch: what others hold may be free before its time."""
+        """Wait at most `MAX_WAIT_S`: another process may release an artifact early."""
         seconds = waiting.first_at - time.time()
-        told = waiting.first_batch, waiting.first_at
-        awaited = self.home.awaited(waiting.first_batch) if told != self._told else []
-        if awaited:
-            # One can be taken when its time has come, or its worker has been silent for too long.
-            first = min(awaited, key=lambda a: a.not_before if a.lease_expires is None else a.lease_expires)
-            self._told = told
+        next_due = waiting.first_batch, waiting.first_at
+        pending = self.home.pending_artifacts(waiting.first_batch) if next_due != self._announced else []
+        if pending:
+            # An artifact can be leased when it is due, or when the lease on it has expired.
+            first = min(pending, key=lambda a: a.not_before if a.lease_expires is None else a.lease_expires)
+            self._announced = next_due
             error = f" ({first.last_error.message})" if first.last_error else ""
             why = f"the next can be tried at {utc(first.not_before)}: {first.artifact_id}{error}"
             if first.lease_expires is not None:
-                until = f"until it ends or, should that fall silent, until {utc(first.lease_expires)}"
-                why = f"{first.artifact_id} is with worker {first.leased_by} {until}"
+                until = f"until it is done, at the latest until {utc(first.lease_expires)}"
+                why = f"{first.artifact_id} is leased by worker {first.leased_by} {until}"
             self.tell(f"queue: waiting for {waiting.count} artifacts; {why}")
-        time.sleep(min(max(seconds, SHORTEST_LOOK_S), LONGEST_LOOK_S))
+        time.sleep(min(max(seconds, MIN_WAIT_S), MAX_WAIT_S))

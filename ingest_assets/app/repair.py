@@ -1,4 +1,4 @@
-"""Put damaged tables aside, and remove what accumulates."""
+"""Quarantine damaged tables, and remove unused files."""
 
 import logging
 import time
@@ -12,59 +12,59 @@ from ingest_assets.app.home import Home
 from ingest_assets.app.model_switch import families, remove_abandoned
 from ingest_assets.core.errors import IngestError, TableDamaged
 from ingest_assets.storage.blobs import ContentStore
-from ingest_assets.storage.parquet import put_aside
+from ingest_assets.storage.parquet import quarantine_if_damaged
 
 _log = logging.getLogger(__name__)
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
-def mended(home: Home, look: Callable[[], Found]) -> Found:
-    """What a look at the tables finds without those that are damaged: all that they hold is derived.
+def quarantine_damaged(home: Home, read: Callable[[], T]) -> T:
+    """Return the result of `read`. Quarantine damaged tables and call it again: runs rebuild tables.
 
-    One that could not be put aside may have been replaced by a whole one meanwhile: it gets a second look.
+    A table that cannot be quarantined may have been replaced by an intact one, so it is read once more.
     """
-    looked_again: set[Path] = set()
+    read_again: set[Path] = set()
     while True:
         try:
-            return look()
+            return read()
         except TableDamaged as damaged:
-            kept = put_aside(home.layout, damaged.path)
-            if kept is None and damaged.path in looked_again:
+            moved_to = quarantine_if_damaged(home.layout, damaged.path)
+            if moved_to is None and damaged.path in read_again:
                 raise
-            looked_again.add(damaged.path)
-            if kept is not None:
-                _log.warning("%s was damaged and is put aside as %s; it is made anew.", damaged.path, kept)
+            read_again.add(damaged.path)
+            if moved_to is not None:
+                _log.warning("%s is damaged and was moved to %s. Runs rebuild it.", damaged.path, moved_to)
 
 
 @contextmanager
-def putting_damage_aside(home: Home) -> Iterator[None]:
-    """For a step that holds no lock when it ends; it fails, and the next run makes the table anew."""
+def quarantining_damage(home: Home) -> Iterator[None]:
+    """Quarantine a damaged table and fail; the next run rebuilds it. Locks must be released inside."""
     try:
         yield
     except TableDamaged as damaged:
-        kept = put_aside(home.layout, damaged.path)
-        if kept is None:
+        moved_to = quarantine_if_damaged(home.layout, damaged.path)
+        if moved_to is None:
             raise
         raise IngestError(
-            f"{damaged.path} was damaged and is put aside as {kept}; run the batch again to make it anew."
+            f"{damaged.path} is damaged and was moved to {moved_to}. Run `ingest all` again to rebuild it."
         ) from damaged
 
 
-# What accumulates in an unattended home and nobody needs: removed once a night.
+# Cleanup: remove unused files once a night.
 
 
 _DAY_S = 86_400.0
-# A download is continued where it broke off, also days later.
+# An interrupted download can be resumed for days.
 _PARTIALS_KEPT_S = 7 * _DAY_S
-# What came today may not be in the ledger yet.
+# Recent files may not be in the ledger yet.
 _BLOBS_KEPT_S = _DAY_S
-# A set that another run is filling is touched with each batch.
+# A set that another run is building is modified with each batch.
 _SETS_KEPT_S = _DAY_S
 
 
 @dataclass(frozen=True, slots=True)
-class Tidied:
-    """What was removed."""
+class CleanupReport:
+    """The files that a cleanup removed."""
 
     partials: int
     blobs: int
@@ -72,17 +72,16 @@ class Tidied:
     sets: int = 0
 
     def as_line(self) -> str:
-        """For a log."""
-        sets = f", and {self.sets} abandoned sets of vectors" if self.sets else ""
+        """Return one line for a log."""
+        sets = f", and {self.sets} abandoned model sets" if self.sets else ""
         return (
-            f"Removed {self.partials} broken downloads and {self.blobs} stored documents that nobody uses "
+            f"Removed {self.partials} incomplete downloads and {self.blobs} unused stored documents "
             f"({self.size_bytes / 1e6:.1f} MB){sets}."
         )
 
 
-def tidy(home: Home, now: float | None = None) -> Tidied:
-    """Remove broken downloads that nobody continued, stored bytes that no artifact has any more, and sets
-    that were begun and given up."""
+def clean_up(home: Home, now: float | None = None) -> CleanupReport:
+    """Remove old incomplete downloads, stored bytes that no artifact uses, and abandoned model sets."""
     now = time.time() if now is None else now
     store = ContentStore(home.layout)
     unused = store.unused(home.queue.hashes(), now - _BLOBS_KEPT_S)
@@ -90,5 +89,5 @@ def tidy(home: Home, now: float | None = None) -> Tidied:
     for path in unused:
         path.unlink(missing_ok=True)
     partials = store.sweep(now - _PARTIALS_KEPT_S)
-    sets = [gone for stage in families(home) for gone in remove_abandoned(home, stage, now - _SETS_KEPT_S)]
-    return Tidied(partials, len(unused), size_bytes, len(sets))
+    sets = [name for stage in families(home) for name in remove_abandoned(home, stage, now - _SETS_KEPT_S)]
+    return CleanupReport(partials, len(unused), size_bytes, len(sets))

@@ -1,4 +1,4 @@
-"""What the tables of a home hold: the numbers that commands print and `--json` gives."""
+"""The numbers of a home's tables, printed by commands and contained in `--json`."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from ingest_assets.storage.table import Table
 
 
 def corpus_numbers(home: Home) -> dict[str, int]:
-    """Documents, pages, chunks and vectors over all batches, from the tables themselves."""
+    """Return the documents, pages, chunks and vectors in the tables of all batches."""
     doctags, verdicts = home.tables("doctags"), Verdicts.in_table(home.tables("admission"))
     pages = doctags.read(lambda rows: rows.select(pl.col("pages").sum())).item() if doctags.paths else 0
     return {
@@ -38,7 +38,7 @@ def _rows(table: Table) -> int:
 
 
 def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[str, Any]]:
-    """Every document that could not be done: as the inbox says, and what failed now beside an older row."""
+    """Return the failures of the inbox, and those of this run that are not in a table yet."""
     stored = [failure.error for failure in read_inbox(home)]
     known = {(error.stage, error.item_id) for error in stored}
     fresh = [error for error in of_this_run if (error.stage, error.item_id) not in known]
@@ -50,7 +50,7 @@ def failures(home: Home, of_this_run: Sequence[StageError] = ()) -> list[dict[st
 
 
 def scan_object(scan: ScanReport) -> dict[str, Any]:
-    """What a scan found, for people and programs alike."""
+    """Return the counts and problems of a scan as a JSON object."""
     names = ("new", "changed", "moved", "deleted", "restored", "unchanged")
     return {
         "scan": {name: getattr(scan, name) for name in names},
@@ -59,12 +59,12 @@ def scan_object(scan: ScanReport) -> dict[str, Any]:
 
 
 def require_place(output: Path | None) -> None:
-    """Found out before anything is measured, not after."""
+    """Raise `ConfigError` if the report cannot be written, before anything is measured."""
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
-        raise ConfigError(f"{output}: cannot be written; give a file in a folder that is there.")
+        raise ConfigError(f"{output}: cannot be written. Set a file in an existing folder.")
 
 
 def write_report(output: Path, report: dict[str, Any]) -> None:
-    """Whole, or not at all."""
+    """Write the report atomically as JSON."""
     with replacing(output.absolute()) as scratch:
         scratch.write_text(json.dumps(report, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

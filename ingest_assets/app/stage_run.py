@@ -1,4 +1,4 @@
-"""Run one stage for one batch: plan, run, settle, and stage the rows for a commit."""
+"""Run one stage for one batch: plan, run, settle duplicate claims, and stage the rows for a commit."""
 
 import logging
 import queue
@@ -9,16 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ingest_assets.app.execution import NO_BUDGET, RunOptions, StageExecution, execution_of
+from ingest_assets.app.execution import NO_BUDGET, RunOptions, StageExecution, resolve_execution
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home
-from ingest_assets.app.model_switch import held_locks, take_empty_place
-from ingest_assets.app.repair import putting_damage_aside
-from ingest_assets.app.telemetry import export_once
+from ingest_assets.app.model_switch import lock_tables, replace_empty_set
+from ingest_assets.app.repair import quarantining_damage
+from ingest_assets.app.telemetry import start_export
 from ingest_assets.backends import open_backend
 from ingest_assets.core.errors import IngestError, StageError, TableDamaged
-from ingest_assets.core.items import Plan, Result, StageOutcome, WorkItem, retrying
-from ingest_assets.core.ports import Alike, Claim, ExecutionBackend, Progress, Standing, Worker
+from ingest_assets.core.items import Plan, Result, StageOutcome, WorkItem, select_for_retry
+from ingest_assets.core.ports import (
+    Claim,
+    DuplicateStatus,
+    ExecutionBackend,
+    Progress,
+    SimilarityRule,
+    Worker,
+)
 from ingest_assets.intake.duplicates import Claims
 from ingest_assets.runner import (
     BarProgress,
@@ -40,66 +47,66 @@ from ingest_assets.stages.base import (
     StageWorker,
     batch_rows,
     config_hash,
-    deciding,
+    row_settings,
 )
 from ingest_assets.storage.parquet import Failure
-from ingest_assets.storage.table import Commit, Table, set_aside
+from ingest_assets.storage.table import Commit, Table, copy_to_quarantine
 
-# When a stage is stopped: items that were given up keep what they have got, and end.
+# End the threads that a stopped stage has abandoned.
 
 
-# A thread may hang in native code for ever, and the person or sensor behind the stage waits for its end.
-LONGEST_S = 2.0
-_LOOK_AGAIN_S = 0.02
+# Do not wait longer: a thread can hang in native code while a user or sensor waits.
+_MAX_WAIT_S = 2.0
+_POLL_S = 0.02
 _log = logging.getLogger(__name__)
 
 
-def release_stage(recipe: Stage, backend: ExecutionBackend) -> None:
-    """Have the stage close what threads that were given up wait for, and wait a little for their end.
+def close_abandoned(stage: Stage, backend: ExecutionBackend) -> None:
+    """Release the stage's models and connections, and wait briefly for abandoned threads to end.
 
-    A thread cannot be killed; but one whose embedder is closed keeps the vectors that it was given by then,
-    which may have been paid for.
+    A thread cannot be killed, but once its embedder is closed it ends and keeps the vectors that it has
+    received, which may have been paid for.
     """
     if not backend.abandoned:
         return
 
     def close() -> None:
-        """What a package's provider raises here must not hide why the stage was stopped."""
-        _, error = caught(recipe.release)
+        """Log an error of a provider here: it must not hide why the stage was stopped."""
+        _, error = caught(stage.release)
         if error is not None:
-            _log.warning("%s: closing what was open raised %s: %s", recipe.name, type(error).__name__, error)
+            _log.warning("%s: closing the stage raised %s: %s", stage.name, type(error).__name__, error)
 
     closing = threading.Thread(target=close, daemon=True)
     closing.start()
-    ends_at = time.monotonic() + LONGEST_S
+    ends_at = time.monotonic() + _MAX_WAIT_S
     while (closing.is_alive() or backend.abandoned) and time.monotonic() < ends_at:
-        time.sleep(_LOOK_AGAIN_S)
+        time.sleep(_POLL_S)
 
 
-# What far workers say, brought into the log of the step they work for.
+# Forward the output of remote workers to Dagster's log.
 
 
 class WorkerLines(QuietHooks):
-    """Any thread may `say`; the coordinator's thread, to which Dagster's log belongs, writes."""
+    """Collects lines from any thread; the coordinator's thread, which owns Dagster's log, writes them."""
 
     def __init__(self, stage: str, log: Callable[[str], None]) -> None:
         self._stage, self._log = stage, log
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def say(self, line: str) -> None:
-        """Keep a line until the coordinator has time."""
+        """Keep a line until the coordinator writes it."""
         self._lines.put(line)
 
     def before_item(self, item: WorkItem) -> None:
-        """Write what has come."""
+        """Write new lines."""
         self._write()
 
     def after_item(self, item: WorkItem, result: Result | None, error: StageError | None) -> None:
-        """Write what has come."""
+        """Write new lines."""
         self._write()
 
     def after_stage(self, outcome: StageOutcome) -> None:
-        """Write what is left."""
+        """Write the remaining lines."""
         self._write()
 
     def _write(self) -> None:
@@ -108,18 +115,18 @@ class WorkerLines(QuietHooks):
 
 
 class StageStopped(IngestError):
-    """A stage was cancelled: by its error budget, or by a person."""
+    """A stage stopped early: too many failures, too many abandoned threads, or a failed backend."""
 
     def __init__(self, outcome: StageOutcome) -> None:
         super().__init__(
-            f"{outcome.stage} {outcome.cancelled_reason}. What is finished is kept; the next run continues."
+            f"{outcome.stage} {outcome.cancelled_reason}. Finished documents are kept. Run again to continue."
         )
         self.outcome = outcome
 
 
 @dataclass(frozen=True)
 class Staged:
-    """A stage's finished work. The table's lock is held until it is committed."""
+    """A stage's finished rows. The table's locks are held until `release`."""
 
     commit: Commit
     outcome: StageOutcome
@@ -139,20 +146,20 @@ class StageRun:
     progress: str = "log"
 
     def stage_rows(self, read: Sequence[Table]) -> Staged:
-        """Plan, run and stage. What failed is data; a cancelled stage raises `StageStopped`."""
+        """Plan and run the items, and stage their rows. Raise `StageStopped` for a cancelled stage."""
         home, stage, batch = self.home, self.stage, self.batch
         has_sets = GRAPH[stage].has_sets
         if has_sets:
-            take_empty_place(home, stage, self.log)
-        locks = held_locks(
+            replace_empty_set(home, stage, self.log)
+        locks = lock_tables(
             home, stage, batch, lambda path: self.log(f"{stage}: waiting for another run that holds {path}.")
         )
-        with putting_damage_aside(home):
+        with quarantining_damage(home):
             try:
                 if has_sets:
-                    home.family(stage).claim(home.set_marks[stage])
+                    home.family(stage).claim(home.requested_sets[stage])
                 items = self._plan(read)
-                execution = execution_of(home, stage, self.options)
+                execution = resolve_execution(home, stage, self.options)
                 outcome = self._run_items(items, execution)
                 items = home.stages[stage].after_batch(self.after_batch(items, read))
                 remembers = execution.options.resume and not execution.options.force
@@ -164,14 +171,16 @@ class StageRun:
 
     def _plan(self, read: Sequence[Table]) -> list[WorkItem]:
         items = self.home.plan(self.stage, self.batch, read)
-        return retrying(items, set(self.options.retry)) if self.options.retry else items
+        return select_for_retry(items, set(self.options.retry)) if self.options.retry else items
 
     def after_batch(self, items: list[WorkItem], read: Sequence[Table]) -> AfterBatch:
-        """What the stage may use after its items have run."""
+        """Return what the stage needs after its items have run."""
         claims = Claims(self.home.ledger)
 
-        def settle_claims(given: Sequence[Claim], alike: Alike | None) -> Mapping[str, Standing]:
-            claims.settle(self.batch, given, alike)
+        def settle_claims(
+            new_claims: Sequence[Claim], rule: SimilarityRule | None
+        ) -> Mapping[str, DuplicateStatus]:
+            claims.settle(self.batch, new_claims, rule)
             return claims.of(self.batch)
 
         spec = self.home.spec(self.stage)
@@ -179,20 +188,20 @@ class StageRun:
 
     def _run_items(self, items: list[WorkItem], execution: StageExecution) -> StageOutcome:
         home, stage, batch = self.home, self.stage, self.batch
-        recipe, options, asset = home.stages[stage], execution.options, home.asset(stage)
-        if options.force and (kept := set_aside(home.layout, asset, batch, self.run_id)):
-            self.log(f"{stage}: forced; the table as it was is kept as {kept}.")
+        configured, options, asset = home.stages[stage], execution.options, home.asset(stage)
+        if options.force and (copy := copy_to_quarantine(home.layout, asset, batch, self.run_id)):
+            self.log(f"{stage}: forced; the old table is kept as {copy}.")
         where = f"{execution.workers} workers, {execution.kind} ({execution.reason})"
         self.log(f"{stage}: {where}, {len(items)} documents planned.")
         lines = WorkerLines(stage, self.log)
-        backend = open_backend(options, execution.workers, recipe.preload, lines.say)
+        backend = open_backend(options, execution.workers, configured.preload, lines.say)
         progress: Progress = BarProgress()
         if self.progress != "bar":
             say = to_standard_error if self.progress == "lines" else self.log
             progress = LogProgress(say, options.diagnostics_interval_s)
         try:
             if not options.dry_run:
-                recipe.before_batch(before_batch(items, options, backend, progress, self.log))
+                configured.before_batch(before_batch(items, options, backend, progress, self.log))
         except BaseException:
             backend.close(0)
             raise
@@ -200,20 +209,20 @@ class StageRun:
             outcome = run_stage(
                 RunSpec(
                     Plan(stage, items, len(items)),
-                    StageWorker(recipe, str(home.layout.home), batch, deciding(recipe), asset),
+                    StageWorker(configured, str(home.layout.home), batch, row_settings(configured), asset),
                     options,
                     lines,
                     backend=backend,
                     manifest=Manifest(home.layout.manifest(stage)),
                     progress=progress,
-                    telemetry=Telemetry(batch_hint=batch, flush=export_once()),
+                    telemetry=Telemetry(batch_hint=batch, flush=start_export()),
                     run_id=self.run_id,
                     workers_reason=execution.reason,
                     quarantine=Quarantine(home.layout.quarantine(asset, batch)),
                 )
             )
         finally:
-            release_stage(recipe, backend)
+            close_abandoned(configured, backend)
         for error in outcome.errors:
             if error.code == TableDamaged.code:
                 raise TableDamaged(error.message, detail=error.detail)
@@ -222,24 +231,24 @@ class StageRun:
         return outcome
 
     def summary(self, staged: Staged) -> Mapping[str, Any]:
-        """What the stage says of the batch's rows, staged or stored."""
-        recipe, commit = self.home.stages[self.stage], staged.commit
-        rows = dict(batch_rows(self.home.layout, commit.spec, self.batch)) if recipe.has_summary else {}
-        wanted = [doc_id for doc_id in commit.items if doc_id in rows and doc_id not in commit.failures]
-        return recipe.summary(rows[doc_id] for doc_id in wanted)
+        """Return the stage's summary of the batch's rows, staged or stored."""
+        configured, commit = self.home.stages[self.stage], staged.commit
+        rows = dict(batch_rows(self.home.layout, commit.spec, self.batch)) if configured.has_summary else {}
+        doc_ids = [doc_id for doc_id in commit.items if doc_id in rows and doc_id not in commit.failures]
+        return configured.summary(rows[doc_id] for doc_id in doc_ids)
 
     def commit_of(self, items: list[WorkItem], failures: dict[str, Failure]) -> Commit:
-        """What the table will hold: the rows of these items, and the failures."""
-        home, recipe = self.home, self.home.stages[self.stage]
-        of_set = {"set": home.set_marks[self.stage].set} if GRAPH[self.stage].has_sets else {}
+        """Return the commit of these items' rows and of the failures."""
+        home, configured = self.home, self.home.stages[self.stage]
+        model_set = {"set": home.requested_sets[self.stage].set} if GRAPH[self.stage].has_sets else {}
         return Commit(
             spec=self.home.spec(self.stage),
             batch=self.batch,
-            stage_version=recipe.version,
-            config_hash=config_hash(recipe),
+            stage_version=configured.version,
+            config_hash=config_hash(configured),
             items={item.item_id: item.fingerprint for item in items},
             failures=failures,
-            extra={**recipe.footer(), **of_set},
+            extra={**configured.footer(), **model_set},
         )
 
 
@@ -250,11 +259,11 @@ def before_batch(
     progress: Progress,
     log: Callable[[str], None],
 ) -> BeforeBatch:
-    """What a stage may use before its items run, on the backend that they will run on."""
+    """Return what a stage can use before its items run, on the same backend."""
     extra = options.model_copy(update={**NO_BUDGET, "retries": 0, "schedule": "fifo"})
 
     def run(name: str, worker: Worker, items: Sequence[WorkItem]) -> Mapping[str, Result]:
-        """No retries, no budget, no manifest: those are for documents."""
+        """Run items that are not documents: without retries, budget and manifest."""
         results = _Results()
         plan = Plan(name, items, len(items))
         run_stage(
@@ -271,18 +280,18 @@ class _Results(QuietHooks):
         self.by_item: dict[str, Result] = {}
 
     def after_item(self, item: WorkItem, result: Result | None, error: StageError | None) -> None:
-        """Keep what succeeded."""
+        """Keep the results of items that succeeded."""
         if result is not None:
             self.by_item[item.item_id] = result
 
 
 def to_standard_error(line: str) -> None:
-    """For commands, where a person or a log waits."""
+    """Write a line to standard error, for commands."""
     sys.stderr.write(line + "\n")
 
 
 def _failures(items: list[WorkItem], outcome: StageOutcome, *, remembers: bool) -> dict[str, Failure]:
-    """What failed in this run, and what was not tried because it failed before and would fail again."""
+    """Return this run's failures, and the known failures of items that were not retried."""
     errors = {error.item_id: error for error in outcome.errors}
     failures = {}
     for item in items:

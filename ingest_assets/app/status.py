@@ -1,11 +1,13 @@
-"""What a home knows, and how far each document is."""
+"""The state of a home, and the progress of each document."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import polars as pl
+
 from ingest_assets.app.home import Home
-from ingest_assets.app.model_switch import buildings, served
+from ingest_assets.app.model_switch import pending_switches, serving_sets
 from ingest_assets.app.models import engine_object
 from ingest_assets.app.plan import batch_states
 from ingest_assets.app.queue_run import queue_object
@@ -15,19 +17,22 @@ from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import read_manifest
 from ingest_assets.stages.admission.stage import Verdicts
 from ingest_assets.storage.parquet import read_footer
+from ingest_assets.storage.table import Table
 
-# How long files that look new are read for: what has the bytes of one that is gone has only moved.
-_LOOK_SECONDS = 2.0
+# Time for hashing files that seem new: a file with the bytes of a missing one has only moved.
+_HASH_SECONDS = 2.0
 
 
 def status_object(home: Home) -> dict[str, Any]:
-    """The state of a home as one object."""
+    """Return the state of a home as a JSON object."""
     known = home.ledger.documents()
     living = Counter(document.batch for document in known if not document.is_deleted())
-    found = home.preview_scan(_LOOK_SECONDS)
-    # As the last scan left them, and what this look met itself.
-    problems = {(source, path): reason for source, path, reason in home.ledger.problems()}
-    problems |= {(source, problem.path): problem.reason for source, problem in found.problems}
+    preview = home.preview_scan(_HASH_SECONDS)
+    sources = home.sources()
+    names = {source.name for source in sources}
+    # Problems of the last scan and of this preview.
+    problems = {(name, path): reason for name, path, reason in home.ledger.problems() if name in names}
+    problems |= {(source, problem.path): problem.reason for source, problem in preview.problems}
     batches = []
     for batch in home.ledger.batches():
         states = batch_states(home, batch)
@@ -38,19 +43,23 @@ def status_object(home: Home) -> dict[str, Any]:
         )
     return {
         "home": str(home.layout.home),
-        "sources": [{"name": source.name, "path": str(source.path)} for source in home.sources()],
+        "sources": [{"name": source.name, "path": str(source.path)} for source in sources],
         "known_documents": living.total(),
-        "folders": scan_object(found)["scan"] | {"waiting": found.waiting},
-        "gone_from_folders": found.deleted,
-        "deleted_waiting_for_a_run": found.deleted + _still_in_tables(home, known),
+        "folders": scan_object(preview)["scan"] | {"waiting": preview.waiting},
+        "gone_from_folders": preview.deleted,
+        "deleted_waiting_for_a_run": preview.deleted + _still_in_tables(home, known),
         "batches": batches,
         **corpus_numbers(home),
         "serving": {
-            stage: {"name": mark.name_beside(home.set_marks[stage]), "model": mark.model, "set": mark.set}
-            for stage, mark in served(home).items()
+            stage: {
+                "name": state.distinct_name(home.requested_sets[stage]),
+                "model": state.model,
+                "set": state.set,
+            }
+            for stage, state in serving_sets(home).items()
         },
-        "sets": [each.as_object() for each in buildings(home)],
-        "pdf_engine": engine_object(home.settings_found.parsing),
+        "sets": [switch.as_object() for switch in pending_switches(home)],
+        "pdf_engine": engine_object(home.resolved_settings.parsing),
         "rejections": dict(Verdicts.in_table(home.tables("admission")).reasons.most_common()),
         "failures": failures(home),
         "problems": [{"source": s, "path": p, "reason": why} for (s, p), why in sorted(problems.items())],
@@ -59,54 +68,64 @@ def status_object(home: Home) -> dict[str, Any]:
 
 
 def _still_in_tables(home: Home, known: Sequence[Document]) -> int:
-    """Deleted documents with rows in any table; what only moved has them under its old id, and stays."""
+    """Count deleted documents that still have rows. A moved document keeps its id, so it does not count."""
     deleted: dict[str, set[str]] = {}
     for document in known:
         if document.is_deleted():
             deleted.setdefault(document.batch, set()).add(document.doc_id)
-    places = {place for stage in home.graph for place in (home.asset(stage), home.serving(stage))}
+    assets = {asset for stage in home.graph for asset in (home.asset(stage), home.serving_asset(stage))}
     count = 0
     for batch, ids in deleted.items():
-        footers = [read_footer(home.layout.table(place, batch)) for place in places]
-        held = {doc for footer in footers if footer for doc in (*footer.items, *footer.failures)}
-        count += len(ids & held)
+        footers = [read_footer(home.layout.table(asset, batch)) for asset in assets]
+        stored = {doc for footer in footers if footer for doc in (*footer.items, *footer.failures)}
+        count += len(ids & stored)
     return count
 
 
 def checkpoints(home: Home) -> list[dict[str, Any]]:
-    """Each document's stages, when each finished, how many attempts it took, and the last error."""
+    """Return each document's last stage, when each stage finished, its attempts, and the last error."""
     attempts = _attempts(home)
-    tables = {stage: home.tables(stage, in_the_making=True) for stage in home.graph}
+    tables = {stage: home.tables(stage, being_built=True) for stage in home.graph}
     done = {stage: table.records for stage, table in tables.items()}
     failed = {stage: table.failures for stage, table in tables.items()}
-    found = []
+    rejected = _rejections(home.tables("admission"))
+    rows = []
     for document in home.ledger.documents():
         if document.is_deleted():
             continue
         doc_id = document.doc_id
         reached = [stage for stage in done if doc_id in done[stage]]
         errors = [failed[stage][doc_id].error for stage in failed if doc_id in failed[stage]]
-        stages = {stage: seen for stage in done if (seen := attempts.get((stage, doc_id)))}
+        stages = {stage: entry for stage in done if (entry := attempts.get((stage, doc_id)))}
         checkpoint = {
             "doc_id": doc_id,
             "batch": document.batch,
             "stage": reached[-1] if reached else None,
-            "finished": {s: seen["finished_at"] for s, seen in stages.items() if seen.get("finished_at")},
-            "attempts": {stage: seen["attempts"] for stage, seen in stages.items()},
+            "finished": {s: entry["finished_at"] for s, entry in stages.items() if entry.get("finished_at")},
+            "attempts": {stage: entry["attempts"] for stage, entry in stages.items()},
             "error": f"{errors[-1].code}: {errors[-1].message}" if errors else None,
+            "rejected": rejected.get(doc_id),
         }
-        found.append(checkpoint)
-    return found
+        rows.append(checkpoint)
+    return rows
+
+
+def _rejections(admission: Table) -> dict[str, str]:
+    """Return the reason for each rejected document."""
+    if not admission.paths:
+        return {}
+    rejected = admission.read(lambda rows: rows.filter(~pl.col("admitted")).select("doc_id", "reject_reason"))
+    return dict(rejected.iter_rows())
 
 
 def _attempts(home: Home) -> dict[tuple[str, str], dict[str, Any]]:
-    seen: dict[tuple[str, str], dict[str, Any]] = {}
+    attempts: dict[tuple[str, str], dict[str, Any]] = {}
     for stage in home.graph:
         for row in read_manifest(home.layout.manifest(stage)):
             if row.status == "cancelled":
                 continue
-            entry = seen.setdefault((stage, row.item_id), {"attempts": 0})
+            entry = attempts.setdefault((stage, row.item_id), {"attempts": 0})
             entry["attempts"] += 1
             if row.status == "done":
                 entry["finished_at"] = row.finished_at
-    return seen
+    return attempts

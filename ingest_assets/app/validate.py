@@ -1,4 +1,4 @@
-"""Prove equal bytes: the same documents, from nothing, once for each way of running."""
+"""Compare tables byte by byte: ingest the same documents into an empty home for each backend."""
 
 import contextlib
 import re
@@ -27,15 +27,15 @@ from ingest_assets.settings.tree import Settings
 from ingest_assets.storage.locks import FileLock
 
 KINDS: tuple[Kind, ...] = ("inline", "threads", "processes", "ray")
-# One worker shows what the backend changes, more of them what their order does.
+# One worker shows differences between backends; more workers show those caused by order.
 _WORKERS = (1, 2, 4)
 _WORKERS_ON_RAY = (1, 2)
-_MOST_WORKERS = 256
+_MAX_WORKERS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of running every stage."""
+    """A backend and number of workers to run every stage with."""
 
     kind: Kind
     workers: int
@@ -44,7 +44,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """The name of its folder."""
         return f"{self.kind}-{self.workers}"
 
 
@@ -52,46 +52,47 @@ INLINE = Variant("inline", 1)
 
 
 def choose_variants(home: Home, only: str | None, workers: str | None) -> list[Variant]:
-    """What to run, in order: inline first, because it is what the others are compared with."""
+    """Return the variants in order: inline first, because the others are compared with it."""
     kinds, numbers = _kinds(only), _numbers(workers)
     has_gpu_stage = any(home.options(stage).policy == "gpu" for stage in home.graph)
     chosen = [INLINE]
     for kind in kinds:
         note = "gpu stages on threads" if kind == "processes" and has_gpu_stage and has_cuda() else ""
         is_installed = kind != "ray" or has_ray()
-        usual = {*(_WORKERS_ON_RAY if kind == "ray" else _WORKERS), _own_number(home, on_ray=kind == "ray")}
+        defaults = _WORKERS_ON_RAY if kind == "ray" else _WORKERS
+        usual = {*defaults, _configured_workers(home, on_ray=kind == "ray")}
         chosen += [Variant(kind, n, is_installed, note) for n in numbers or sorted(usual)]
     return chosen
 
 
 def has_ray() -> bool:
-    """True when the extra `ray` is installed."""
+    """True if the extra `ray` is installed."""
     return find_spec("ray") is not None
 
 
 def settings_of(home: Home, variant: Variant) -> Settings:
-    """The home's settings with every stage run this way; sources are left out, the documents are given.
+    """Return the home's settings with every stage on the variant's backend, without sources.
 
-    Folders are as this home finds them: the variant's home is elsewhere. Nothing is remembered: vectors that
-    one variant has made would stand for those of the next, and prove nothing.
+    Model folders are absolute, because the variant's home is elsewhere. The vector cache is off: a variant
+    must not reuse the vectors of another.
     """
-    settings = home.settings_found
+    settings = home.resolved_settings
     families = settings.embeddings
-    forgetful = families.cache.model_copy(update={"enabled": False})
+    cache_off = families.cache.model_copy(update={"enabled": False})
     stages = {stage: _options_of(home.options(stage), variant) for stage in home.graph}
     features = {"parallel": True, "require_parity": False}
     return settings.model_copy(
         update={
             "sources": {},
             "stages": settings.stages.model_copy(update=stages),
-            "embeddings": families.model_copy(update={"cache": forgetful}),
+            "embeddings": families.model_copy(update={"cache": cache_off}),
             "features": settings.features.model_copy(update=features),
         }
     )
 
 
 def _options_of(options: StageOptions, variant: Variant) -> StageOptions:
-    """What the stage claims of a cluster stays; where it runs, and on how many workers, is the variant's."""
+    """Return the stage's options with the variant's backend and workers; resources per worker stay."""
     kind: Kind = variant.kind
     if kind == "processes" and options.policy == "gpu" and has_cuda():
         kind = "threads"
@@ -107,13 +108,13 @@ def _options_of(options: StageOptions, variant: Variant) -> StageOptions:
     return options.model_copy(update=changes | NO_BUDGET)
 
 
-def _own_number(home: Home, *, on_ray: bool) -> int:
-    """The most workers of a stage that computes; threads that wait for a disk or a model are no measure."""
+def _configured_workers(home: Home, *, on_ray: bool) -> int:
+    """Return the largest number of workers of a CPU stage; threads that wait for a disk do not count."""
     if not home.settings.features.parallel or (on_ray and not has_ray()):
         return 1
     options = [home.options(stage) for stage in home.graph]
-    computing = [each for each in options if each.policy == "cpu" and (kind_of(each) == "ray") == on_ray]
-    return max((workers_for(each)[0] for each in computing), default=1)
+    on_cpu = [stage for stage in options if stage.policy == "cpu" and (kind_of(stage) == "ray") == on_ray]
+    return max((workers_for(stage)[0] for stage in on_cpu), default=1)
 
 
 def _kinds(only: str | None) -> list[Kind]:
@@ -122,11 +123,11 @@ def _kinds(only: str | None) -> list[Kind]:
     names = re.findall(r"[^,\s]+", only)
     unknown = [name for name in names if name not in KINDS]
     if unknown:
-        raise ConfigError(f"--only: no such backend: {unknown[0]}; known are {', '.join(KINDS)}.")
+        raise ConfigError(f"--only: unknown backend {unknown[0]!r}. Use {', '.join(KINDS)}.")
     kinds: list[Kind] = [kind for kind in KINDS if kind in names and kind != "inline"]
     if not kinds:
         raise ConfigError(
-            "--only: inline is what the others are compared with; name one of threads, processes, ray too."
+            "--only: the other backends are compared with inline. Add threads, processes or ray."
         )
     if "ray" in kinds:
         import_ray()
@@ -134,21 +135,21 @@ def _kinds(only: str | None) -> list[Kind]:
 
 
 def _numbers(workers: str | None) -> list[int]:
-    """Exactly the numbers that were asked for; none when nothing was."""
+    """Return the numbers of `--workers`; empty if it is not set."""
     if workers is None:
         return []
     words = re.findall(r"[^,\s]+", workers)
-    if not words or not all(re.fullmatch(r"[0-9]{1,3}", w) and 1 <= int(w) <= _MOST_WORKERS for w in words):
+    if not words or not all(re.fullmatch(r"[0-9]{1,3}", w) and 1 <= int(w) <= _MAX_WORKERS for w in words):
         raise ConfigError(
-            f"--workers: should be numbers from 1 to {_MOST_WORKERS}, as in 1,2,4; got {workers!r}."
+            f"--workers: must be numbers from 1 to {_MAX_WORKERS}, such as 1,2,4; got {workers!r}."
         )
     return sorted({int(word) for word in words})
 
 
-# The runs behind `ingest validate`: the same documents, from nothing, once for each way of running.
+# The runs of `ingest validate`.
 
 
-# What runs the batches of a home whose settings are given.
+# Opens an executor for the batches of a home.
 Executing = Callable[[Home], contextlib.AbstractContextManager[Executor]]
 Status = Literal["base", "equal", "different", "not complete", "not installed"]
 _INTAKE = "intake"
@@ -156,7 +157,7 @@ _INTAKE = "intake"
 
 @dataclass(frozen=True, slots=True)
 class VariantResult:
-    """What one way of running came to."""
+    """The result of one variant."""
 
     variant: Variant
     status: Status
@@ -169,16 +170,16 @@ class VariantResult:
     kept: Path | None = None
 
     def is_good(self) -> bool:
-        """Nothing speaks against this way of running."""
+        """True unless the variant differs or did not complete."""
         return self.status in ("base", "equal", "not installed")
 
 
 @contextlib.contextmanager
-def alone(home: Home) -> Iterator[None]:
-    """Nobody else validates this home, and what an interrupted validation left is gone."""
+def lock_validation(home: Home) -> Iterator[None]:
+    """Hold the validation lock, and remove what an interrupted validation left."""
     lock = FileLock(home.layout.parity_lock)
     if not lock.try_acquire():
-        raise IngestError(f"{home.layout.home}: another `ingest validate` is running here; wait for its end.")
+        raise IngestError(f"{home.layout.home}: another `ingest validate` is running here. Wait for its end.")
     try:
         shutil.rmtree(home.layout.parity_runs, ignore_errors=True)
         yield
@@ -186,14 +187,14 @@ def alone(home: Home) -> Iterator[None]:
         lock.release()
 
 
-def take_in(home: Home, folder: Path) -> ScanReport:
-    """One ledger for all runs: batch keys hold the date, and midnight may pass between two runs."""
+def scan_input(home: Home, folder: Path) -> ScanReport:
+    """Scan into one ledger for all variants: batch keys contain the date, which can change between runs."""
     folder = require_folder(folder)
     ledger = Ledger(_layout(home, _INTAKE).ledger)
     try:
         limits = ScanLimits(home.settings.batches)
-        own = frozenset({home.layout.data, home.layout.state})
-        return scan(ledger, [WatchedFolder("input", folder)], limits, own)
+        excluded = frozenset({home.layout.data, home.layout.state})
+        return scan(ledger, [WatchedFolder("input", folder)], limits, excluded)
     finally:
         ledger.close()
 
@@ -201,10 +202,9 @@ def take_in(home: Home, folder: Path) -> ScanReport:
 def run_variants(
     home: Home, variants: Sequence[Variant], executing: Executing, tell: Callable[[VariantResult], None]
 ) -> list[VariantResult]:
-    """Run each and compare it with the first. Stops when the first is not complete.
+    """Run each variant and compare it with the first. Stop if the first does not complete.
 
-    A home is removed as soon as its tables are known to be equal, so that the disk holds two of them, and
-    those that differ.
+    A home with equal tables is removed at once, so that the disk holds only two homes and those that differ.
     """
     results: list[VariantResult] = []
     base = _layout(home, variants[0].name)
@@ -227,21 +227,21 @@ def _run(home: Home, variant: Variant, base: Layout | None, executing: Executing
     layout = _layout(home, variant.name)
     layout.ledger.parent.mkdir(parents=True)
     shutil.copy2(_layout(home, _INTAKE).ledger, layout.ledger)
-    here = open_home(layout.home, settings=settings_of(home, variant))
-    with executing(here) as executor:
-        report = run_batches(here, list(here.graph), {}, executor, reason="validate")
-    with contextlib.closing(here.ledger):
-        failed = {failure["doc_id"] for failure in failures(here, report.errors)}
-        done = len(here.ledger.documents()) - len(failed)
-        if report.broken:  # of a run that stopped, those that have reached the last table
-            done = len(here.tables(list(here.graph)[-1]).records)
-    assets = [here.serving(stage) for stage in here.graph]
+    variant_home = open_home(layout.home, settings=settings_of(home, variant))
+    with executing(variant_home) as executor:
+        report = run_batches(variant_home, list(variant_home.graph), {}, executor, reason="validate")
+    with contextlib.closing(variant_home.ledger):
+        failed = {failure["doc_id"] for failure in failures(variant_home, report.errors)}
+        done = len(variant_home.ledger.documents()) - len(failed)
+        if report.broken:  # count only documents in the last table
+            done = len(variant_home.tables(list(variant_home.graph)[-1]).records)
+    assets = [variant_home.serving_asset(stage) for stage in variant_home.graph]
     status: Status = "base" if base is None else "equal"
     why = "; ".join(f"batch {batch}: {reason}" for batch, reason in report.broken.items())
     difference = None
     if why:
         status = "not complete"
-    elif base is not None and (difference := first_difference(base, here.layout, assets)) is not None:
+    elif base is not None and (difference := first_difference(base, variant_home.layout, assets)) is not None:
         status, why = "different", difference.as_line()
     return VariantResult(
         variant=variant,
@@ -249,10 +249,10 @@ def _run(home: Home, variant: Variant, base: Layout | None, executing: Executing
         seconds=report.wall_seconds,
         done=done,
         failed=len(failed),
-        tables=table_hashes(here.layout, assets),
+        tables=table_hashes(variant_home.layout, assets),
         difference=difference,
         why=why,
-        kept=here.layout.home if why else None,
+        kept=variant_home.layout.home if why else None,
     )
 
 

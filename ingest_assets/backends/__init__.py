@@ -1,9 +1,9 @@
-"""Where items run: in the step itself, on threads, on killable processes, or on a Ray cluster.
+"""Where items run: inline in the step, on threads, on killable processes, or on a Ray cluster.
 
-`open.py` chooses and opens a backend, `workers.py` how many workers it gets; `threads.py`, `processes.py`
-with `worker_process.py`, and `ray.py` are the backends. Each stops an item at its time limit (inline cannot)
-and says how a worker died, by a crash or at its memory limit; `runner/schedule.py` decides what then. All
-give the same bytes.
+`open.py` chooses and opens a backend, `workers.py` its number of workers; `threads.py`, `processes.py` with
+`worker_process.py`, and `ray.py` are the backends. Each stops an item at its time limit (inline cannot) and
+reports a worker that crashed or exceeded its memory limit; `runner/schedule.py` decides about retries. All
+backends produce the same bytes.
 """
 
 from ingest_assets.backends.open import InlineBackend, Kind, kind_of, open_backend, workers_for

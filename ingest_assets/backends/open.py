@@ -5,23 +5,24 @@ from concurrent.futures import Future
 from typing import Any, Literal
 
 from ingest_assets.backends import ray as ray_cluster
+from ingest_assets.backends.jobs import JobBackend
 from ingest_assets.backends.processes import ProcessBackend
 from ingest_assets.backends.threads import ThreadBackend
+from ingest_assets.backends.worker_process import run_work
 from ingest_assets.backends.workers import choose_workers, gpus_claimed, probe
 from ingest_assets.core.errors import ConfigError, SubmitFailed
-from ingest_assets.core.items import ItemContext, WorkItem
-from ingest_assets.core.ports import Call, ExecutionBackend
+from ingest_assets.core.ports import ExecutionBackend, Work
 from ingest_assets.settings.execution import StageOptions
 
 Kind = Literal["inline", "threads", "processes", "ray"]
 
-_IO_CPUS = 0.25  # what an item that mostly waits claims of a shared cluster
+_IO_CPUS = 0.25  # cores that an item which mostly waits claims on a shared cluster
 
 
-class InlineBackend:
-    """Items one by one in the coordinator's own thread: for debugging, and to compare the others with.
+class InlineBackend(JobBackend):
+    """Runs jobs one by one inside `submit`: for debugging, and as the reference for the other backends.
 
-    Nothing can be stopped: no time limits, and a crash is a crash.
+    Jobs cannot be stopped: time limits have no effect, and a crash ends the whole process.
     """
 
     workers = 1
@@ -30,25 +31,29 @@ class InlineBackend:
     broken: str | None = None
 
     def __init__(self) -> None:
+        super().__init__()
         self._closed = False
 
-    def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
-        """Make the call now; the future is ended when it returns."""
+    def _start(self, work: Work, timeout_s: float) -> Future[Any]:
         if self._closed:
             raise SubmitFailed("the backend is closed")
         future: Future[Any] = Future()
-        future.set_result(call(item, context))
+        value, error = run_work(work, (Exception, SystemExit))  # Ctrl-C is raised to the caller
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
         return future
 
-    def close(self, grace_s: float) -> None:
-        """Nothing runs between two calls."""
+    def close(self, grace_s: float = 0.0) -> None:
+        """Accept no more work; no job runs between two calls of `submit`."""
         self._closed = True
 
 
 def kind_of(options: StageOptions) -> Kind:
-    """Where the items will run; refuses a combination that would hurt.
+    """Return where the items run; raise `ConfigError` for a gpu stage on processes.
 
-    Threads are for waiting and for models; processes, which can be killed, for native code.
+    Threads are for waiting and for models; processes, which can be killed, are for native code.
     """
     execution = options.execution
     if execution.backend == "ray":
@@ -58,17 +63,17 @@ def kind_of(options: StageOptions) -> Kind:
     is_dangerous = options.policy == "gpu" and execution.run_on == "processes"
     if is_dangerous and not execution.dangerous_gpu_processes:
         raise ConfigError(
-            "execution.run_on: a gpu stage does not run on processes, where each would load the model and "
-            "open the GPU for itself; leave it at auto, or set execution.dangerous_gpu_processes = true."
+            "execution.run_on: a gpu stage cannot use processes, because each loads its own model and GPU "
+            "context; set it to auto, or set execution.dangerous_gpu_processes = true."
         )
     return execution.run_on
 
 
 def workers_for(options: StageOptions) -> tuple[int, str]:
-    """How many workers, and why; connects to the cluster when that is where they will be."""
+    """Return the number of workers and the reason; connect to the Ray cluster if they run there."""
     kind = kind_of(options)
     if kind == "inline":
-        return 1, "1: inline, in the step itself"
+        return 1, "1: inline, in the step"
     if kind != "ray":
         return choose_workers(options, probe())
     ray_cluster.connect(options.execution.address)
@@ -78,7 +83,7 @@ def workers_for(options: StageOptions) -> tuple[int, str]:
 def open_backend(
     options: StageOptions, workers: int, preload: Sequence[str], say: Callable[[str], None]
 ) -> ExecutionBackend:
-    """The backend itself; `say` hears what far workers print."""
+    """Open the backend; `say` receives the output of remote workers."""
     kind, max_mebibytes = kind_of(options), options.execution.max_worker_mebibytes
     if kind == "inline":
         return InlineBackend()
@@ -98,7 +103,7 @@ def open_backend(
 
 
 def _cpus_claimed(options: StageOptions) -> float:
-    """Nothing on a cluster of our own: the number of workers is already chosen by what the machine has."""
+    """Return 0 on a cluster that this process started: the number of workers already fits the machine."""
     if options.execution.num_cpus is not None:
         return options.execution.num_cpus
     if ray_cluster.owns_cluster():

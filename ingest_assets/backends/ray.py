@@ -1,13 +1,12 @@
-"""Items on warm actors of a Ray cluster.
+"""A pool of actors on a Ray cluster.
 
-One thread owns all actors and waits for events: a call was submitted, an actor is ready, answered or ended.
-An actor gets one item at a time and only when it is idle, so nothing queues up on the cluster.
+One thread owns all actors and waits for events: a new job, or an actor that is ready, has a result or ended.
+An actor gets one item at a time and only when it is idle, so items do not queue up on the cluster.
 """
 
 import contextlib
 import logging
 import os
-import pickle
 import queue
 import signal
 import socket
@@ -15,12 +14,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any
 
+from ingest_assets.backends.jobs import JobBackend, pickled
 from ingest_assets.backends.processes import ProcessBackend
 from ingest_assets.backends.worker_process import START_LIMIT_S, Job, cancelled
 from ingest_assets.backends.workers import MIB, Machine, probe
@@ -33,56 +33,55 @@ from ingest_assets.core.errors import (
     WorkerLost,
 )
 from ingest_assets.core.identity import code_version
-from ingest_assets.core.items import ItemContext, WorkItem
-from ingest_assets.core.ports import Call
+from ingest_assets.core.ports import Work
 
-# What runs on a Ray cluster: a supervisor that keeps one warm worker process and answers for it.
+# The actor: a supervisor of one worker process.
 #
-# The item runs in a process below the actor, not in the actor. So an item that hangs is killed at its limit
-# and one that crashes is named with its signal, by the same code and in the same words as on one machine; and
-# when the actor itself ends, that was never the item's doing.
+# Items run in a child process of the actor. So an item that hangs or crashes is handled by the same code, and
+# with the same messages, as on one machine; and if the actor itself ends, the item did not cause it.
 
-MAX_LINES = 200  # of what an item prints; the rest stands in Ray's own log
+MAX_LINES = 200  # kept per item; Ray's own log has all of its output
 
 
 class Supervisor:
-    """One worker slot of a stage, somewhere on the cluster. `stay` and `run` run at the same time."""
+    """One worker slot of a stage on the cluster. `wait_forever` and `run` are called concurrently."""
 
     def __init__(
         self, preload: Sequence[str], environment: Mapping[str, str], max_mebibytes: int = 0
     ) -> None:
-        if "OMP_NUM_THREADS" not in environment:  # Ray sets it; native code would count threads differently
+        if "OMP_NUM_THREADS" not in environment:  # Ray sets it, which changes the threads of native code
             os.environ.pop("OMP_NUM_THREADS", None)
         os.environ.update(environment)
         self._output = _Output()
         self._backend = ProcessBackend(1, preload, start_method="spawn", max_mebibytes=max_mebibytes)
 
     def ready(self) -> tuple[str, str]:
-        """Where this worker is, and which code it has."""
+        """Return the host and node of this worker, and its code version."""
         import ray
 
-        place = f"{socket.gethostname()} (node {ray.get_runtime_context().get_node_id()[:8]})"
-        return place, code_version()
+        host = f"{socket.gethostname()} (node {ray.get_runtime_context().get_node_id()[:8]})"
+        return host, code_version()
 
-    def stay(self) -> None:
-        """Never returns: the call fails when the actor ends, and so its owner hears of it at once."""
+    def wait_forever(self) -> None:
+        """Never return. The call fails when the actor ends, which notifies its owner at once."""
         threading.Event().wait()
 
     def run(self, blob: bytes, timeout_s: float) -> tuple[Any, ItemError | None, list[str]]:
-        """The call's value or how it ended, and what was printed meanwhile.
+        """Run pickled work; return its value, its error and its output.
 
-        A backend that broke down here makes this actor useless: it ends, and its owner starts another.
+        If the backend fails, the actor ends, and its owner starts another.
         """
         try:
-            return self._backend.submit_pickled(blob, timeout_s).result(), None, self._output.take()
-        except (ItemCancelled, CancelledError, SubmitFailed):
+            job_id = self._backend.submit_pickled(blob, timeout_s)
+            return self._backend.get_result(job_id), None, self._output.take()
+        except (ItemCancelled, SubmitFailed):
             os._exit(1)
         except ItemError as error:
             return None, error, self._output.take()
 
 
 class _Output:
-    """Everything this process and its worker print: copied to Ray's own log, the last lines kept."""
+    """The output of this process and its worker: copied to Ray's own log, with the last lines kept."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=MAX_LINES)
@@ -94,7 +93,7 @@ class _Output:
         threading.Thread(target=self._copy, args=(reading,), name="ingest-output", daemon=True).start()
 
     def take(self) -> list[str]:
-        """The lines since the last time."""
+        """Return the lines since the last call."""
         lines = []
         with contextlib.suppress(IndexError):
             while True:
@@ -111,11 +110,11 @@ class _Output:
                 self._lines.extend(line.decode("utf-8", "replace").rstrip() for line in lines)
 
 
-# The connection to a Ray cluster: one per process, to an address or to a cluster of its own.
+# The connection to a Ray cluster: one per process, to an address or to a cluster that it starts.
 
-# Only small references cross the wire, so the object store may be the smallest that Ray takes.
+# Only small references are sent, so the smallest object store that Ray accepts is enough.
 _OBJECT_STORE_BYTES = 100 * MIB
-# Ray must not start a cluster where ours was lost, nor report home.
+# Ray must not start a new cluster if ours is lost, and must not send usage statistics.
 _DEFAULTS = {"RAY_ENABLE_AUTO_CONNECT": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 _CLIENT = "ray://"
 _REACH_LIMIT_S = 10.0
@@ -124,7 +123,7 @@ _address: str | None = None
 
 
 def import_ray() -> ModuleType:
-    """Ray, or a line that says how to get it and how to do without."""
+    """Import Ray; `ConfigError` with the install command if it is missing."""
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
     try:
@@ -139,9 +138,9 @@ def import_ray() -> ModuleType:
 
 
 def connect(address: str) -> None:
-    """Be connected to the cluster at an address; an empty one means a cluster that this process starts.
+    """Connect to the cluster at an address, or start one if it is empty.
 
-    Who has connected this process before (a notebook, a test) keeps the connection.
+    An existing connection of this process (of a notebook or a test) is kept.
     """
     global _address
     ray = import_ray()
@@ -164,7 +163,7 @@ def connect(address: str) -> None:
 
 
 def _require_listener(address: str) -> None:
-    """Ask first whether anybody listens: Ray itself tries for minutes."""
+    """Raise `OSError` if no process listens at the address; Ray itself would retry for minutes."""
     host, _, port = address.removeprefix(_CLIENT).rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH_LIMIT_S).close()
@@ -172,7 +171,7 @@ def _require_listener(address: str) -> None:
 
 @contextlib.contextmanager
 def _keeping_sigterm() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; who runs us has plans of their own for it."""
+    """Restore the handler of SIGTERM, which Ray replaces."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -182,24 +181,24 @@ def _keeping_sigterm() -> Iterator[None]:
 
 
 def _explain(address: str, error: Exception) -> str:
-    why = _first_line(error)
+    reason = _first_line(error)
     if not address:
-        return f"execution.backend: no Ray cluster can be started here ({why})."
+        return f"execution.backend: no Ray cluster can be started here ({reason})."
     return (
-        f"execution.address: no Ray cluster can be used at {address!r} ({why}); check the address, that Ray "
-        "and Python have the same versions there, and RAY_AUTH_MODE=token if the cluster asks for a token."
+        f"execution.address: no Ray cluster can be used at {address!r} ({reason}); check the address, that "
+        "Ray and Python have the same versions there, and RAY_AUTH_MODE=token if the cluster needs a token."
     )
 
 
 def disconnect() -> None:
-    """Leave the cluster; one of our own ends."""
+    """Disconnect from the cluster; one that this process started ends."""
     global _address
     import_ray().shutdown()
     _address = None
 
 
 def is_alive() -> bool:
-    """True when the head answers and knows of a node that lives."""
+    """True if the head responds and reports at least one live node."""
     ray = import_ray()
     if not ray.is_initialized():
         return False
@@ -212,22 +211,22 @@ def is_alive() -> bool:
 
 
 def is_client(address: str) -> bool:
-    """True for addresses that go through Ray Client, a proxy with limits of its own."""
+    """True for addresses of Ray Client, a proxy with its own limits."""
     return address.startswith(_CLIENT)
 
 
 def owns_cluster() -> bool:
-    """True when this process started its cluster, so that nobody else's claims count there."""
+    """True if this process started its cluster, which then has no other users."""
     return _address == ""
 
 
 def cluster_machine() -> Machine:
-    """What the connected cluster has in all; a cluster of our own has what this machine may use."""
-    found = import_ray().cluster_resources()
-    gpus = int(found.get("GPU", 0))
+    """Return the total resources of the cluster; for our own cluster, those that this process can use."""
+    resources = import_ray().cluster_resources()
+    gpus = int(resources.get("GPU", 0))
     if owns_cluster():
         return replace(probe(), gpus=gpus)
-    return Machine(max(1, int(found.get("CPU", 0))), int(found.get("memory", 0)) // MIB, gpus)
+    return Machine(max(1, int(resources.get("CPU", 0))), int(resources.get("memory", 0)) // MIB, gpus)
 
 
 def _first_line(error: BaseException) -> str:
@@ -235,32 +234,32 @@ def _first_line(error: BaseException) -> str:
 
 
 CLOSE_LIMIT_S = 10.0
-MAX_FAILED_STARTS = 5  # in a row: code that does not import there will not import at the sixth try
+MAX_FAILED_STARTS = 5  # in a row: the cause is probably permanent, such as a failing import
 PROBE_INTERVAL_S = 5.0
-GONE_AFTER_S = 25.0  # below the minute after which Ray ends this whole process
-# What an actor may need beyond an item's own limit before it is taken for lost: its worker may be starting.
-ANSWER_MARGIN_S = START_LIMIT_S + 30.0
-# Variables that change what an item gives, or where telemetry goes; others are the node's own business.
+CLUSTER_TIMEOUT_S = 25.0  # below the minute after which Ray ends this process
+# Added to the time limit of an item before its actor counts as lost: its worker can still be starting.
+RESULT_MARGIN_S = START_LIMIT_S + 30.0
+# Variables that change results, or where telemetry goes; all others belong to the node.
 _ENVIRONMENT = ("INGEST_", "HF_", "TRANSFORMERS_", "TOKENIZERS_", "DOCLING_", "OMP_", "OTEL_")
 
 
 @dataclass(eq=False, slots=True)
 class _Slot:
-    """One actor: starting, idle or busy. One that ended is thrown away, never mended."""
+    """An actor that is starting, idle or busy. When it ends, the slot is discarded and not reused."""
 
     actor: Any
     number: int
-    place: str = ""
+    host: str = ""
     is_ready: bool = False
     job: Job | None = None
-    answer_by: float | None = None
+    result_by: float | None = None
 
 
-class RayBackend:
-    """At most `workers` actors, started when work arrives and kept warm between items.
+class RayBackend(JobBackend):
+    """At most `workers` actors, started when work arrives and reused for later items.
 
-    The process must be connected to a cluster (`connect`). A lost actor or node ends its item
-    with `WorkerLost`, and another actor takes its place. `say` hears where workers are and what they print.
+    The process must be connected to a cluster (`connect`). The item of a lost actor or node ends with
+    `WorkerLost`, and another actor is started. `say` receives the hosts of workers and their output.
     """
 
     is_inline = False
@@ -277,8 +276,9 @@ class RayBackend:
         say: Callable[[str], None] = lambda line: None,
         start_limit_s: float = START_LIMIT_S,
     ) -> None:
+        super().__init__()
         self._ray = import_ray()
-        self.workers = max(1, workers)  # once the cluster has placed as many actors
+        self.workers = max(1, workers)  # the cluster can have placed fewer actors so far
         self._preload = tuple(preload)
         self._claims = {"num_cpus": num_cpus, "num_gpus": num_gpus}
         self._max_mebibytes = max_mebibytes
@@ -297,25 +297,24 @@ class RayBackend:
 
     @property
     def broken(self) -> str | None:
-        """Set when the cluster gives no worker, or is gone itself."""
+        """The reason if the cluster places no workers or is lost."""
         has_ended = self._thread is not None and not self._thread.is_alive() and not self._closed
-        return "stopped because the Ray cluster is gone; the log says more" if has_ended else self._broken
+        return "stopped because the Ray cluster is lost; see the log" if has_ended else self._broken
 
-    def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
-        """Start the call as soon as an actor is idle. The call and the item must pickle."""
-        job = Job(pickle.dumps((call, item, context)), timeout_s)
+    def _start(self, work: Work, timeout_s: float) -> Future[Any]:
+        job = Job(pickled(work), timeout_s)
         if self._closed:
             raise SubmitFailed("the backend is closed")
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ingest-ray", daemon=True)
             self._thread.start()
         if not self._thread.is_alive():
-            raise SubmitFailed("the backend broke; its log says why")
+            raise SubmitFailed("the backend failed; see its log")
         self._events.put(partial(self._waiting.append, job))
         return job.future
 
-    def close(self, grace_s: float) -> None:
-        """Let running items finish for `grace_s`, then kill. Every future is answered on return."""
+    def close(self, grace_s: float = 0.0) -> None:
+        """Let running jobs finish for `grace_s`, then kill them. Every job has a result afterwards."""
         self._closed = True
         if self._thread is None:
             return
@@ -323,7 +322,7 @@ class RayBackend:
             self._stop(grace_s)
             self._thread.join(grace_s + CLOSE_LIMIT_S)
         finally:
-            if self._thread.is_alive():  # interrupted, or stuck: no more grace
+            if self._thread.is_alive():  # interrupted, or hanging
                 self._stop(0)
                 self._thread.join(CLOSE_LIMIT_S)
 
@@ -335,8 +334,8 @@ class RayBackend:
         try:
             while self._has_more_to_do():
                 self._start_and_assign()
-                self._take_events()
-                self._look_at_the_clock()
+                self._handle_events()
+                self._check_deadlines()
         finally:
             self._end_all()
 
@@ -354,7 +353,7 @@ class RayBackend:
         if self._broken is None:
             for _ in range(min(len(self._waiting) - starting, self.workers - len(self._slots))):
                 self._start_slot()
-        # Work that waits while no actor is ready must not wait for ever.
+        # Limit how long work waits while no actor is ready.
         if not self._waiting or any(slot.is_ready for slot in self._slots):
             self._ready_by = None
         elif self._ready_by is None:
@@ -368,33 +367,33 @@ class RayBackend:
         self._started += 1
         slot = _Slot(remote.remote(self._preload, environment, self._max_mebibytes), self._started)
         self._slots.append(slot)
-        self._hear(slot.actor.ready.remote(), partial(self._on_ready, slot))
+        self._on_end(slot.actor.ready.remote(), partial(self._on_ready, slot))
 
     def _assign(self, slot: _Slot) -> None:
         while self._waiting:
             job = self._waiting.popleft()
             if job.future.set_running_or_notify_cancel():
                 slot.job = job
-                slot.answer_by = time.monotonic() + job.timeout_s + ANSWER_MARGIN_S if job.timeout_s else None
-                self._hear(slot.actor.run.remote(job.blob, job.timeout_s), partial(self._on_answer, slot))
+                slot.result_by = time.monotonic() + job.timeout_s + RESULT_MARGIN_S if job.timeout_s else None
+                self._on_end(slot.actor.run.remote(job.blob, job.timeout_s), partial(self._on_result, slot))
                 return
 
-    def _hear(self, reference: Any, then: Callable[[Future[Any]], None]) -> None:
-        """Turn the end of a remote call into an event of our own thread."""
-        reference.future().add_done_callback(lambda future: self._events.put(partial(then, future)))
+    def _on_end(self, reference: Any, handler: Callable[[Future[Any]], None]) -> None:
+        """Queue an event for the thread when a remote call ends."""
+        reference.future().add_done_callback(lambda future: self._events.put(partial(handler, future)))
 
-    def _take_events(self) -> None:
-        """Wait for the first, then take what else is there."""
+    def _handle_events(self) -> None:
+        """Wait for the first event, then handle all that are queued."""
         with contextlib.suppress(queue.Empty):
             self._events.get(timeout=self._seconds_to_wait())()
             while True:
                 self._events.get_nowait()()
 
     def _seconds_to_wait(self) -> float | None:
-        moments = [moment for moment in (self._kill_at, self._ready_by) if moment is not None]
-        moments += [self._probe_at] if self._slots or self._waiting else []
-        moments += [slot.answer_by for slot in self._slots if slot.answer_by is not None]
-        return max(0.0, min(moments) - time.monotonic()) if moments else None
+        times = [at for at in (self._kill_at, self._ready_by) if at is not None]
+        times += [self._probe_at] if self._slots or self._waiting else []
+        times += [slot.result_by for slot in self._slots if slot.result_by is not None]
+        return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _on_ready(self, slot: _Slot, future: Future[Any]) -> None:
         if slot not in self._slots:
@@ -403,65 +402,65 @@ class RayBackend:
             self._failed_starts += 1
             self._slots.remove(slot)
             if self._failed_starts >= MAX_FAILED_STARTS:
-                self._broken = f"stopped because Ray workers end while starting: {_first_line(error)}"
+                self._broken = f"stopped because Ray workers fail to start: {_first_line(error)}"
             return
-        slot.place, version = future.result()
-        if version != code_version():  # rows of other code would be taken for current ones for good
+        slot.host, version = future.result()
+        if version != code_version():  # rows of other code would count as current
             self._slots.remove(slot)
             self._kill(slot)
             self._broken = (
-                f"stopped because {slot.place} has another version of ingest_assets; "
-                "install the same everywhere"
+                f"stopped because {slot.host} has another version of ingest_assets; "
+                "install the same version on all nodes"
             )
             return
         slot.is_ready, self._failed_starts = True, 0
-        self._hear(slot.actor.stay.remote(), lambda _: self._lose(slot))
-        self._say(f"worker {slot.number} is ready on {slot.place}")
+        self._on_end(slot.actor.wait_forever.remote(), lambda _: self._lose(slot))
+        self._say(f"worker {slot.number} is ready on {slot.host}")
 
-    def _on_answer(self, slot: _Slot, future: Future[Any]) -> None:
+    def _on_result(self, slot: _Slot, future: Future[Any]) -> None:
         if future.exception() is not None:
             self._lose(slot)
         if slot not in self._slots or slot.job is None:
             return
-        job, slot.job, slot.answer_by = slot.job, None, None
-        value, fault, lines = future.result()
+        job, slot.job, slot.result_by = slot.job, None, None
+        value, error, lines = future.result()
         for line in lines:
             self._say(f"worker {slot.number}: {line}")
-        job.end(value, fault)
+        job.end(value, error)
 
     def _lose(self, slot: _Slot) -> None:
-        """The actor or its node is gone. Its item is not to blame, and is tried again by the runner."""
+        """Remove an actor that is gone, or whose node is. The runner retries its item."""
         if slot not in self._slots:
             return
         self._slots.remove(slot)
         if slot.job is not None:
-            slot.job.end(error=WorkerLost(f"the worker on {slot.place} was lost while it had the item"))
-        self._say(f"worker {slot.number} on {slot.place} is lost")
+            slot.job.end(error=WorkerLost(f"the worker on {slot.host} was lost while it ran the item"))
+        self._say(f"worker {slot.number} on {slot.host} is lost")
         self._kill(slot)
 
-    def _look_at_the_clock(self) -> None:
+    def _check_deadlines(self) -> None:
         now = time.monotonic()
-        for slot in [each for each in self._slots if each.answer_by is not None and each.answer_by <= now]:
+        for slot in [slot for slot in self._slots if slot.result_by is not None and slot.result_by <= now]:
             self._lose(slot)
         if self._ready_by is not None and self._ready_by <= now:
             self._ready_by = None
-            asked = ", ".join(f"{name} = {value:g}" for name, value in self._claims.items() if value)
+            claims = ", ".join(f"{name} = {value:g}" for name, value in self._claims.items() if value)
             self._broken = (
                 f"stopped because the Ray cluster placed no worker within {self._start_limit_s:g} s "
-                f"(each asks for {asked or 'nothing'})"
+                f"(each requests {claims or 'nothing'})"
             )
         if self._probe_at <= now:
             if is_alive():
                 self._alive_at = now
-            elif now - self._alive_at >= GONE_AFTER_S:  # a cluster that is gone says nothing
+            elif now - self._alive_at >= CLUSTER_TIMEOUT_S:  # a lost cluster causes no events
                 self._broken = (
-                    "stopped because the Ray cluster is gone: its head or all its nodes do not answer"
+                    "stopped because the Ray cluster is lost: its head or all its nodes do not respond"
                 )
             self._probe_at = time.monotonic() + PROBE_INTERVAL_S
 
     def _end_all(self) -> None:
         with contextlib.suppress(queue.Empty):
-            while True:  # a call that was submitted just now must be answered too
+            while True:  # a job that was submitted just now needs a result too
                 self._events.get_nowait()()
         for slot in self._slots:
             if slot.job is not None:

@@ -1,8 +1,8 @@
-"""Items on threads of this process: for network waits, and for models that batch inside one process.
+"""A pool of threads, for network waits and for models that combine the texts of several items.
 
-A thread cannot be killed. An item past its time limit is *abandoned*: its future ends with `ItemTimeout`,
-its late result is thrown away, and another thread takes its slot. The stuck thread lives on until its call
-returns or the process ends (threads are daemons, so it never delays the end); `abandoned` counts them.
+A thread cannot be killed. An item that exceeds its time limit is *abandoned*: its future ends with
+`ItemTimeout`, its late result is discarded, and a new thread replaces the blocked one, which runs until its
+call returns or the process ends. Threads are daemons and do not delay that end. `abandoned` counts them.
 """
 
 import math
@@ -13,34 +13,33 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from ingest_assets.backends.worker_process import cancelled, timed_out
-from ingest_assets.core.errors import ItemError, SubmitFailed, WorkerDied
-from ingest_assets.core.items import ItemContext, WorkItem
-from ingest_assets.core.ports import Call
+from ingest_assets.backends.jobs import JobBackend
+from ingest_assets.backends.worker_process import cancelled, run_work, timed_out
+from ingest_assets.core.errors import SubmitFailed
+from ingest_assets.core.ports import Work
 
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """One submitted call. `lost` means that somebody else has answered for it."""
+    """Submitted work. `is_abandoned` if its future has ended before the work."""
 
-    call: Call
-    item: WorkItem
-    context: ItemContext
+    work: Work
     timeout_s: float
     future: Future[Any] = field(default_factory=Future)
     deadline: float | None = None
-    lost: bool = False
+    is_abandoned: bool = False
 
 
-class ThreadBackend:
-    """`workers` daemon threads, started when work arrives, and one watcher when there are time limits."""
+class ThreadBackend(JobBackend):
+    """`workers` daemon threads, started when work arrives, and a watcher thread if there are time limits."""
 
     is_inline = False
     broken: str | None = None  # threads can always be started
 
     def __init__(self, workers: int) -> None:
+        super().__init__()
         self.workers = max(1, workers)
-        self.abandoned = 0  # threads still stuck in an item that was given up
+        self.abandoned = 0  # threads still running an abandoned item
         self._idle = 0
         self._threads = 0
         self._closed = False
@@ -53,9 +52,8 @@ class ThreadBackend:
         self._changed = threading.Condition(self._lock)
         self._watch = threading.Condition(self._lock)
 
-    def submit(self, call: Call, item: WorkItem, context: ItemContext, timeout_s: float) -> Future[Any]:
-        """Start the call as soon as a thread is free."""
-        job = _Job(call, item, context, timeout_s)
+    def _start(self, work: Work, timeout_s: float) -> Future[Any]:
+        job = _Job(work, timeout_s)
         with self._lock:
             if self._closed:
                 raise SubmitFailed("the backend is closed")
@@ -64,8 +62,8 @@ class ThreadBackend:
             self._has_work.notify()
         return job.future
 
-    def close(self, grace_s: float) -> None:
-        """Let running items finish for `grace_s`, then give them up. Never waits longer."""
+    def close(self, grace_s: float = 0.0) -> None:
+        """Let running jobs finish for `grace_s`, then abandon them. Every job has a result afterwards."""
         with self._lock:
             self._closed = True
             waiting, self._waiting = list(self._waiting), deque()
@@ -76,12 +74,12 @@ class ThreadBackend:
                 self._changed.wait_for(lambda: not self._running, timeout=grace_s)
         finally:
             with self._lock:
-                left, self._running = list(self._running), set()
-                for job in left:
-                    self._give_up(job)
+                running, self._running = list(self._running), set()
+                for job in running:
+                    self._abandon(job)
                 self._has_work.notify_all()
                 self._watch.notify_all()
-            for job in left:
+            for job in running:
                 job.future.set_exception(cancelled())
 
     def _ensure_thread(self) -> None:
@@ -91,17 +89,13 @@ class ThreadBackend:
 
     def _work(self) -> None:
         while (job := self._next_job()) is not None:
-            value: Any = None
-            error: ItemError | None = WorkerDied("the call ended its thread")
-            try:
-                value, error = job.call(job.item, job.context), None
-            finally:  # a call that raises ends this thread; its future must not stay open
-                is_ours = self._leave(job, thread_ends=error is not None)
-                if is_ours and error is not None:
-                    job.future.set_exception(error)
-            if not is_ours:
+            value, error = run_work(job.work)
+            if not self._leave(job):
                 return
-            job.future.set_result(value)
+            if error is not None:
+                job.future.set_exception(error)
+            else:
+                job.future.set_result(value)
 
     def _next_job(self) -> _Job | None:
         with self._lock:
@@ -127,21 +121,18 @@ class ThreadBackend:
             if job.deadline < self._watch_until:
                 self._watch.notify()
 
-    def _leave(self, job: _Job, *, thread_ends: bool) -> bool:
-        """True when the answer is still wanted; a given-up job's thread has already been replaced."""
+    def _leave(self, job: _Job) -> bool:
+        """Return False if the job was abandoned; its thread has been replaced and must end."""
         with self._lock:
-            if job.lost:
+            if job.is_abandoned:
                 self.abandoned -= 1
                 return False
             self._running.discard(job)
-            if thread_ends:
-                self._threads -= 1
-                self._ensure_thread()
             self._changed.notify_all()
             return True
 
-    def _give_up(self, job: _Job) -> None:
-        job.lost = True
+    def _abandon(self, job: _Job) -> None:
+        job.is_abandoned = True
         self.abandoned += 1
         self._threads -= 1
 
@@ -154,7 +145,7 @@ class ThreadBackend:
                 late = [job for job in self._running if job.deadline is not None and job.deadline <= now]
                 for job in late:
                     self._running.discard(job)
-                    self._give_up(job)
+                    self._abandon(job)
                     self._ensure_thread()
                 if late:
                     self._changed.notify_all()

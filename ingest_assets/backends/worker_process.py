@@ -1,4 +1,4 @@
-"""One worker process: its slot in the pool, the loop it runs and how it ends."""
+"""One worker process: its loop, its slot in the pool, and the errors of a process that ends early."""
 
 import contextlib
 import fcntl
@@ -20,11 +20,21 @@ from typing import Any
 
 import psutil
 
-from ingest_assets.core.errors import ItemCancelled, ItemTimeout, MemoryExceeded, WorkerDied
+from ingest_assets.core.errors import (
+    ContractBroken,
+    ItemCancelled,
+    ItemError,
+    ItemTimeout,
+    MemoryExceeded,
+    WorkerDied,
+    caught,
+    item_error,
+)
+from ingest_assets.core.ports import Work
 
-# The life of one worker process: behave, get ready, answer until the coordinator is gone.
+# The loop of a worker process: set up, report ready, run jobs until the coordinator is gone.
 #
-# It runs in the worker and is light on purpose: what an item needs is imported by the item or by `preload`.
+# Imports are few on purpose: stages import their libraries themselves, or `preload` names them.
 
 READY = b"ready"
 STARTED = b"started"
@@ -33,48 +43,66 @@ STARTED = b"started"
 def serve(
     connection: Connection, lifeline: Connection, preload: Sequence[str], environment: Mapping[str, str]
 ) -> None:
-    """Answer calls one after the other; return when the coordinator closes the pipe."""
-    gc.freeze()  # what came with the fork stays for good: looking through it again would only copy its pages
+    """Run jobs one after the other; return when the coordinator closes the pipe."""
+    gc.freeze()  # objects from the fork are never freed; checking them would only copy their pages
     gc.enable()
-    _behave()
-    # The coordinator's variables as they are now: the fork server may be older than their last change.
+    _set_up_process()
+    # Use the coordinator's current variables: the fork server can have older ones.
     for name in set(os.environ) - set(environment):
         del os.environ[name]
     os.environ.update(environment)
     _end_with_coordinator(lifeline.fileno())
     for module in preload:
-        with contextlib.suppress(ImportError, OSError):  # the item that needs it will say so itself
+        with contextlib.suppress(ImportError, OSError):  # an item that needs the module reports the error
             importlib.import_module(module)
     own_pid = os.getpid()
-    with contextlib.suppress(EOFError, OSError):  # the coordinator left, or the item closed our files
+    with contextlib.suppress(EOFError, OSError):  # the coordinator is gone, or the item closed our files
         connection.send_bytes(READY)
         while True:
             blob = connection.recv_bytes()
             connection.send_bytes(STARTED)
-            call, item, context = pickle.loads(blob)
-            answer = pickle.dumps(call(item, context))
-            if os.getpid() != own_pid:  # the item forked, and this is the copy that came back
+            result = _run_pickled(blob)
+            if os.getpid() != own_pid:  # the item forked, and this is the child process
                 os._exit(0)
-            connection.send_bytes(answer)
+            connection.send_bytes(result)
 
 
-def _behave() -> None:
-    """Leave Ctrl-C to the coordinator and standard output to its owner."""
+def _run_pickled(blob: bytes) -> bytes:
+    """Run pickled work and return its value and its error as a pickled pair."""
+    result, error = caught(lambda: pickle.dumps(run_work(lambda: pickle.loads(blob)())))
+    if result is None:
+        result = pickle.dumps((None, ContractBroken(f"the result cannot be pickled: {error}")))
+    return result
+
+
+def run_work(
+    work: Work, kinds: tuple[type[BaseException], ...] = (BaseException,)
+) -> tuple[Any, ItemError | None]:
+    """Return the work's value, or its exception as an `ItemError`.
+
+    Worker processes catch every exception, since they ignore SIGINT.
+    """
+    value, error = caught(work, kinds)
+    return value, None if error is None else item_error(error)
+
+
+def _set_up_process() -> None:
+    """Ignore Ctrl-C, which is for the coordinator, and print to standard error only."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     with contextlib.suppress(OSError):
-        os.setpgid(0, 0)  # so that whatever an item starts can be killed with it
+        os.setpgid(0, 0)  # a group, so that processes that an item starts are killed with it
     with contextlib.suppress(OSError):
         os.dup2(2, 1)
     sys.stdout = sys.stderr
 
 
 def _end_with_coordinator(lifeline: int) -> None:
-    """Nobody writes into the lifeline; it hangs up when the coordinator ends, however that ends.
+    """Kill this process when the coordinator ends, which closes the other end of the lifeline.
 
-    On Linux the kernel then kills this process and what it started, even while native code keeps the
-    interpreter locked. Elsewhere, and should that fail, a thread does it.
+    On Linux the kernel kills this process and its children, even while native code holds the GIL. On other
+    systems, or if that fails, a thread does it.
     """
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
@@ -85,28 +113,28 @@ def _end_with_coordinator(lifeline: int) -> None:
 
 def _watch(lifeline: int) -> None:
     poll = select.poll()
-    poll.register(lifeline, 0)  # hang-ups only
+    poll.register(lifeline, 0)  # report only a hang-up
     poll.poll()
     with contextlib.suppress(OSError):
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)
 
 
-START_LIMIT_S = 300.0  # what the preload imports, gigabytes with torch, may come from a slow disk
+START_LIMIT_S = 300.0  # the preload reads gigabytes with torch, perhaps from a slow disk
 KILL_LIMIT_S = 2.0
 
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """One submitted call, already pickled."""
+    """Submitted work, already pickled."""
 
     blob: bytes
     timeout_s: float
-    wants_fresh: bool = False  # a process that has served nobody yet
+    needs_new_process: bool = False  # one that has not run any item
     future: Future[Any] = field(default_factory=Future)
 
     def end(self, value: Any = None, error: BaseException | None = None) -> None:
-        """Answer, unless somebody has."""
+        """Set the result, unless there is one."""
         if self.future.done():
             return
         if error is not None:
@@ -116,7 +144,7 @@ class Job:
 
 
 class Slot:
-    """Starting, then idle or busy. A slot whose process ended is thrown away, never mended."""
+    """A process that is starting, idle or busy. When it ends, the slot is discarded and not reused."""
 
     def __init__(self, context: BaseContext, preload: Sequence[str]) -> None:
         self.connection, theirs = context.Pipe()
@@ -139,8 +167,8 @@ class Slot:
         self.served = 0
         self.deadline: float | None = time.monotonic() + START_LIMIT_S
 
-    def give(self, job: Job) -> bool:
-        """Hand over a call. False when the process is gone."""
+    def send(self, job: Job) -> bool:
+        """Send a job to the process; False if the process is gone."""
         try:
             self.connection.send_bytes(job.blob)
         except OSError:
@@ -149,8 +177,8 @@ class Slot:
         self.deadline = time.monotonic() + START_LIMIT_S
         return True
 
-    def hear(self, message: bytes) -> bytes | None:
-        """Move on: ready, started (the time limit counts from here), or the answer, which is given back."""
+    def result_from(self, message: bytes) -> bytes | None:
+        """Update the state: ready, or started (the time limit counts from here). Return a result's bytes."""
         if self.job is None:
             self.is_ready, self.deadline = True, None
         elif not self.has_started:
@@ -161,26 +189,26 @@ class Slot:
         return None
 
     def take_message(self) -> bytes | None:
-        """The next message, or nothing when the process hung up."""
+        """Return the next message; None if the pipe is closed."""
         try:
             return self.connection.recv_bytes()
         except (EOFError, OSError):
             return None
 
     def has_message(self) -> bool:
-        """True when a message or a hang-up can be read without waiting."""
+        """True if a message, or the end of the pipe, can be read without waiting."""
         try:
             return self.connection.poll()
         except OSError:
             return False
 
     def has_exited(self, within_s: float) -> bool:
-        """Wait a little for the process to end by itself."""
+        """Wait for the process to end by itself; True if it has."""
         self.process.join(within_s)
         return self.process.exitcode is not None
 
     def resident_bytes(self) -> int:
-        """What the process holds in memory now; 0 when it is gone."""
+        """Return the current memory of the process; 0 if it is gone."""
         try:
             self._usage = self._usage or psutil.Process(self.pid)
             return int(self._usage.memory_info().rss)
@@ -188,48 +216,48 @@ class Slot:
             return 0
 
     def signal_kill(self) -> None:
-        """SIGKILL for the process and for everything it started."""
+        """Send SIGKILL to the process and its children."""
         if self.process.exitcode is not None:
             return
         self.kill_group()
-        with contextlib.suppress(OSError):  # a process that is still starting has no group of its own yet
+        with contextlib.suppress(OSError):  # a starting process has no group yet
             os.kill(self.pid, signal.SIGKILL)
 
     def kill_group(self) -> None:
-        """SIGKILL for what a process that just ended may have left running."""
+        """Send SIGKILL to children that a process left running."""
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
 
     def kill(self) -> int | None:
-        """End the process now; its exit code, when the kernel gives it in time."""
+        """Kill the process; return its exit code if it ends in time."""
         self.signal_kill()
         self.process.join(KILL_LIMIT_S)
-        self.hang_up()
+        self.close_pipe()
         self._lifeline.close()
         code: int | None = self.process.exitcode
         return code
 
-    def hang_up(self) -> None:
-        """Close our end: an idle worker leaves by itself."""
+    def close_pipe(self) -> None:
+        """Close our end of the pipe; an idle worker then ends by itself."""
         self.connection.close()
 
 
-# How an attempt can end without a value, in words that are the same on every backend and every run.
+# Errors of attempts that end without a value. Their messages are the same on every backend and in every run.
 
 
 def timed_out(timeout_s: float) -> ItemTimeout:
-    """The item was stopped, or given up, at its limit."""
-    return ItemTimeout(f"ran past its limit of {timeout_s:g} s", detail={"limit_s": timeout_s})
+    """Return the error of an item that was stopped, or abandoned, at its time limit."""
+    return ItemTimeout(f"exceeded its time limit of {timeout_s:g} s", detail={"limit_s": timeout_s})
 
 
-def outgrew(limit_mebibytes: int) -> MemoryExceeded:
-    """The item's process was killed because it held more memory than one worker may."""
-    message = f"needed more than the {limit_mebibytes} MiB a worker may have (execution.max_worker_mebibytes)"
+def memory_exceeded(limit_mebibytes: int) -> MemoryExceeded:
+    """Return the error of an item whose process was killed at its memory limit."""
+    message = f"exceeded the memory limit of {limit_mebibytes} MiB (execution.max_worker_mebibytes)"
     return MemoryExceeded(message, detail={"limit_mebibytes": limit_mebibytes})
 
 
-def died(exit_code: int | None, *, while_starting: bool = False) -> WorkerDied:
-    """The worker process ended; a negative exit code is a signal, as in `multiprocessing`."""
+def worker_died(exit_code: int | None, *, while_starting: bool = False) -> WorkerDied:
+    """Return the error for a process that ended; a negative exit code is a signal."""
     when = " while starting" if while_starting else ""
     how = f"exit code {'unknown' if exit_code is None else exit_code}"
     if exit_code is not None and exit_code < 0:
@@ -239,5 +267,5 @@ def died(exit_code: int | None, *, while_starting: bool = False) -> WorkerDied:
 
 
 def cancelled() -> ItemCancelled:
-    """The backend closed first."""
-    return ItemCancelled("the stage ended before the item could")
+    """Return the error of an item whose backend was closed."""
+    return ItemCancelled("the stage ended before the item finished")

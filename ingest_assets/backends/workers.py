@@ -1,4 +1,4 @@
-"""How many items at once: a pure choice from what the machine has, with its reason in words."""
+"""Choose the number of workers from the machine's cores, memory and GPUs, and say why."""
 
 import os
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from pathlib import Path
 from ingest_assets.settings.execution import StageOptions
 
 MIB = 1024 * 1024
-# Items that wait for a network or a disk leave the cores to others; more of them would only hold memory.
+# Items that wait for a network or a disk use little CPU; more of them would only use memory.
 MAX_IO_WORKERS = 32
 IO_WORKERS_PER_CORE = 4
-# Documents that fill a model's batches together: one model, so more do not make it faster.
+# Documents in flight that fill the batches of one model; more do not make it faster.
 MAX_IN_FLIGHT = 16
 IN_FLIGHT_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What this process may use, containers' limits included."""
+    """The resources that this process can use, within the limits of its container."""
 
     cores: int
     available_mib: int
@@ -25,13 +25,13 @@ class Machine:
 
 
 def choose_workers(options: StageOptions, machine: Machine) -> tuple[int, str]:
-    """The number asked for, or the number that fits, within the cap of the settings; and why."""
+    """Return the configured number or the number that fits, at most `max_workers`; and the reason."""
     if options.workers > 0:
         count, reason = options.workers, f"{options.workers} as configured"
     else:
         count, reason = _by_policy(options, machine)
         if options.execution.backend == "ray" and (room := _room(options, machine)) < count:
-            count, reason = room, f"{room}: the cluster has room for so many, instead of {reason}"
+            count, reason = room, f"{room}: limited by the cluster, instead of {reason}"
     cap = options.execution.max_workers
     if 0 < cap < count:
         return cap, f"{cap} by execution.max_workers, instead of {reason}"
@@ -54,19 +54,19 @@ def _by_policy(options: StageOptions, machine: Machine) -> tuple[int, str]:
 
 
 def _gpu_count(options: StageOptions, machine: Machine) -> tuple[int, str]:
-    """On one machine a model embeds several documents together; on a cluster each GPU can have one."""
+    """Return the number for gpu stages: documents in flight of one model, or on a cluster, models."""
     if options.execution.backend == "local" and options.execution.run_on in ("auto", "threads"):
         count = min(MAX_IN_FLIGHT, IN_FLIGHT_PER_CORE * machine.cores)
         return count, f"{count}: documents in flight, which one model embeds together"
     claimed = gpus_claimed(options, machine) if options.execution.backend == "ray" else 0
     count = int(machine.gpus / claimed) if claimed else 0
     if count > 1:
-        return count, f"{count}: {machine.gpus} GPUs, and {claimed:g} for each worker"
-    return 1, "1: one model at a time, which batches inside"
+        return count, f"{count}: {machine.gpus} GPUs, {claimed:g} for each worker"
+    return 1, "1: one model, which combines texts in batches"
 
 
 def _room(options: StageOptions, machine: Machine) -> int:
-    """How many workers with these claims a cluster can hold."""
+    """Return how many workers with these claims fit on the cluster."""
     cpus, gpus = options.execution.num_cpus, gpus_claimed(options, machine)
     memory = machine.available_mib // options.memory_per_worker_mib
     fitting = [
@@ -78,22 +78,22 @@ def _room(options: StageOptions, machine: Machine) -> int:
 
 
 def gpus_claimed(options: StageOptions, machine: Machine) -> float:
-    """What one Ray worker asks for; who asks for nothing sees no GPU there."""
+    """Return the GPUs that one Ray worker claims; without a claim, Ray hides all GPUs."""
     if options.execution.num_gpus is not None:
         return options.execution.num_gpus
     return 1 if options.policy == "gpu" and machine.gpus else 0
 
 
 def probe(cgroup: Path = Path("/sys/fs/cgroup")) -> Machine:
-    """Cores by affinity and quota, memory by what is available and what the control groups still allow."""
+    """Return the cores by affinity and quota, and the memory that the system and control groups allow."""
     import psutil
 
     has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS
     cores = [len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1]
     available = [psutil.virtual_memory().available // MIB]
     # This process's control group and those above it; inside a container usually only the root.
-    own = [word[3:].lstrip("/") for word in _words(Path("/proc/self/cgroup")) if word.startswith("0::")]
-    leaf = cgroup / own[0] if own else cgroup
+    names = [word[3:].lstrip("/") for word in _words(Path("/proc/self/cgroup")) if word.startswith("0::")]
+    leaf = cgroup / names[0] if names else cgroup
     groups = [folder for folder in (leaf, *leaf.parents) if folder.is_relative_to(cgroup)]
     for core_limit, memory_limit in [*map(_v2_limits, groups), _v1_limits(cgroup)]:
         cores += [] if core_limit is None else [core_limit]
@@ -126,10 +126,10 @@ def _v1_limits(root: Path) -> Limits:
 
 
 def _limits(quota: int | None, period: int | None, limit: int | None, used: int | None, cache: int) -> Limits:
-    """Cores, and mebibytes that are left: file cache that can be dropped does not count as use."""
+    """Return the cores and the free mebibytes; file cache that can be dropped counts as free."""
     cores = max(1, quota // period) if quota and period else None
-    left = max(0, limit - used + cache) // MIB if limit is not None and used is not None else None
-    return cores, left
+    free = max(0, limit - used + cache) // MIB if limit is not None and used is not None else None
+    return cores, free
 
 
 def _stat(path: Path, name: str) -> int:
@@ -143,7 +143,7 @@ def _number_in(path: Path) -> int | None:
 
 
 def _number(word: str) -> int | None:
-    """`max` and `-1` mean no limit."""
+    """Return the number; None for `max` and `-1`, which mean no limit."""
     return int(word) if word.isdigit() else None
 
 

@@ -1,4 +1,4 @@
-"""`ingest demo`: the samples that ship with the product, from documents to vectors."""
+"""`ingest demo`: ingest the sample documents of the product."""
 
 import os
 import shutil
@@ -19,19 +19,19 @@ from ingest_assets.samples import BROKEN_SAMPLE, REJECTED_SAMPLES, samples_folde
 DemoHomeFlag = Annotated[Path, typer.Option("--home", help="Home folder of the demo.")]
 
 
-def demo(home: DemoHomeFlag = Path("demo"), as_json: JsonFlag = False) -> int:
-    """Ingest the shipped samples. One is broken on purpose and must be the only failure; two are rejected."""
-    home.mkdir(parents=True, exist_ok=True)
-    here = open_home(home)
-    here.watch_as("samples", samples_folder())
-    scan = refresh(here)
-    with executing(here, progress_mode(as_json)) as executor:
-        report = run_batches(here, list(here.graph), {}, executor, reason="demo")
-        finish(here, executor, report)
-    result = result_object(here, scan, report)
+def demo(home_path: DemoHomeFlag = Path("demo"), as_json: JsonFlag = False) -> int:
+    """Ingest the samples. One is broken on purpose and must be the only failure; two must be rejected."""
+    home_path.mkdir(parents=True, exist_ok=True)
+    home = open_home(home_path)
+    home.watch_as("samples", samples_folder())
+    scan = refresh(home)
+    with executing(home, progress_mode(as_json)) as executor:
+        report = run_batches(home, list(home.graph), {}, executor, reason="demo")
+        finish(home, executor, report)
+    result = result_object(home, scan, report)
     failed = [failure["doc_id"].split(":", 1)[1] for failure in result["failures"]]
-    refused = here.tables("admission").read(lambda rows: rows.filter(~pl.col("admitted")))
-    rows = refused.select("doc_id", "reject_reason").iter_rows()
+    verdicts = home.tables("admission").read(lambda rows: rows.filter(~pl.col("admitted")))
+    rows = verdicts.select("doc_id", "reject_reason").iter_rows()
     rejected = {doc_id.split(":", 1)[1]: reason for doc_id, reason in rows}
     went_well = not result["problems"] and not report.broken
     as_expected = went_well and failed == [BROKEN_SAMPLE] and rejected == REJECTED_SAMPLES
@@ -39,22 +39,22 @@ def demo(home: DemoHomeFlag = Path("demo"), as_json: JsonFlag = False) -> int:
         print_json({**result, "as_expected": as_expected})
     else:
         print_result(result)
-        _print_next_steps(home)
+        _print_next_steps(home_path)
     if not as_expected:
         expected = ", ".join(REJECTED_SAMPLES)
         warn(f"ingest: expected one failure, {BROKEN_SAMPLE}, and {expected} to be rejected; see above.")
     return 0 if as_expected else 1
 
 
-def _print_next_steps(home: Path) -> None:
-    # Without an activated environment the command is called by its path.
+def _print_next_steps(home_path: Path) -> None:
+    # The command is on PATH only if the environment is activated.
     in_environment = os.path.relpath(Path(sys.executable).with_name("ingest"))
     command = "ingest" if shutil.which("ingest") else in_environment
     say()
-    say(f"{BROKEN_SAMPLE} is broken on purpose: one bad document never costs its neighbours.")
-    why = ", ".join(f"{name} as {reason}" for name, reason in REJECTED_SAMPLES.items())
-    say(f"Admission rejected {why}.")
+    say(f"{BROKEN_SAMPLE} is broken on purpose: a failed document does not affect the others.")
+    rejected = ", ".join(f"{name} as {reason}" for name, reason in REJECTED_SAMPLES.items())
+    say(f"Admission rejected {rejected}.")
     say("Next:")
-    say(f"  {command} inspect swarm-control-calendar.html --home {home}")
-    say(f"  {command} up --home {home}       (web UI on http://127.0.0.1:3000)")
+    say(f"  {command} inspect swarm-control-calendar.html --home {home_path}")
+    say(f"  {command} up --home {home_path}       (web UI on http://127.0.0.1:3000)")
     say(f"  {command} all --input FOLDER     (your own documents)")

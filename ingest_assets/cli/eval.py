@@ -1,4 +1,4 @@
-"""`ingest eval parse | retrieval`: how good is what comes out, measured against what should."""
+"""`ingest eval parse | retrieval`: measure the quality of parsing and retrieval."""
 
 import shutil
 from collections.abc import Sequence
@@ -15,60 +15,64 @@ from ingest_assets.cli.flags import HomeFlag, JsonFlag, group
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.run import executing, progress_mode
 from ingest_assets.core.errors import ConfigError, IngestError
-from ingest_assets.evaluation.ingest import Ingested, alone, ingest_set, layout_for
-from ingest_assets.evaluation.ingest import report_object as retrieval_object
-from ingest_assets.evaluation.labelled import LabelledSet, read_cranfield, read_own_files, read_spans
-from ingest_assets.evaluation.parse import (
-    Measured,
+from ingest_assets.evaluation.labelled_sets import (
+    LabelledSet,
+    read_cranfield,
+    read_labelled_folder,
+    read_spans,
+)
+from ingest_assets.evaluation.parse_quality import (
+    DocumentResult,
     PageEngine,
     Sample,
-    circumstances,
-    engine_of,
+    describe_environment,
+    find_samples,
     read_and_measure,
-    samples_in,
+    resolve_engine,
     speed,
 )
-from ingest_assets.evaluation.parse import report_object as parse_object
+from ingest_assets.evaluation.parse_quality import report_object as parse_object
 from ingest_assets.evaluation.retrieval import DOCUMENT_FIGURES, PASSAGE_FIGURES, Figures, read_gate
+from ingest_assets.evaluation.retrieval_run import IngestedSet, evaluation_layout, ingest_set, lock_evaluation
+from ingest_assets.evaluation.retrieval_run import report_object as retrieval_object
 from ingest_assets.samples import labelled_folder
 from ingest_assets.settings.parsing import EngineName, ParsingOptions
 
-app = group("Quality reports: what comes out, measured against what should.")
+app = group("Measure the quality of parsing and retrieval.")
 
 SetName = Literal["samples", "cranfield", "spans", "files"]
 
 SetFlag = Annotated[
-    SetName,
-    typer.Option("--set", help="The set that ships with the product, one of two known ones, or your own."),
+    SetName, typer.Option("--set", help="The samples, a public collection (cranfield, spans), or your files.")
 ]
 PathFlag = Annotated[
-    Path | None, typer.Option("--path", readable=False, help="Folder of the set; samples needs none.")
+    Path | None, typer.Option("--path", readable=False, help="Folder of the set; not needed for samples.")
 ]
 GateFlag = Annotated[
     list[str] | None,
-    typer.Option("--at-least", help="A figure to reach, as in dense.ndcg@10=0.395; may be given often."),
+    typer.Option("--at-least", help="Minimum of a metric, as in dense.ndcg@10=0.395; repeatable."),
 ]
 KeepFlag = Annotated[
-    bool, typer.Option("--keep/--no-keep", help="Keep the set's tables: the next time costs what changed.")
+    bool, typer.Option("--keep/--no-keep", help="Keep the set's tables for the next evaluation.")
 ]
 DocumentsFlag = Annotated[Path, typer.Option("--documents", readable=False, help="Folder with documents.")]
 TruthFlag = Annotated[
     Path,
-    typer.Option("--truth", readable=False, help="Folder with their Markdown: <file>.md, or <stem>.md."),
+    typer.Option("--truth", readable=False, help="Folder of the expected Markdown: <file>.md or <stem>.md."),
 ]
 OutputFlag = Annotated[
-    Path | None, typer.Option("--output", readable=False, help="File that the report is written to, as JSON.")
+    Path | None, typer.Option("--output", readable=False, help="Write the report to this file, as JSON.")
 ]
 EngineFlag = Annotated[
     Literal["auto", EngineName] | None,
-    typer.Option("--engine", help="Who reads PDFs and images, in place of the setting parsing.pdf."),
+    typer.Option("--engine", help="Engine for PDFs and images; overrides parsing.pdf."),
 ]
 
 
 # `ingest eval retrieval`.
 
 
-_READERS = {"cranfield": read_cranfield, "spans": read_spans, "files": read_own_files}
+_READERS = {"cranfield": read_cranfield, "spans": read_spans, "files": read_labelled_folder}
 _FAILURES_SHOWN = 20
 
 
@@ -79,27 +83,26 @@ def retrieval(
     at_least: GateFlag = None,
     output: OutputFlag = None,
     keep: KeepFlag = True,
-    home: HomeFlag = None,
+    home_path: HomeFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Ingest a labelled set through every stage, search it, and say how well that finds what it should.
+    """Ingest a labelled set through all stages, search it, and measure how well its documents are found.
 
-    The settings are those of the home, its models included; the set lives in a home of its own below
-    state/evaluation. Exit codes: 0 fine, 1 when a document failed or a figure was not reached, 2 wrong usage.
+    Uses the settings and models of the home; the set gets a separate home below state/evaluation.
+    Exit codes: 0 success, 1 a document failed or a minimum was not reached, 2 invalid usage.
     """
-    chosen = _read_set(name, path)
-    graded = ["ndcg_graded@10"] if chosen.graded is not None else []
-    figures = PASSAGE_FIGURES if chosen.spans else (*DOCUMENT_FIGURES, *graded)
+    labelled = _read_set(name, path)
+    graded = ["ndcg_graded@10"] if labelled.graded is not None else []
+    figures = PASSAGE_FIGURES if labelled.spans else (*DOCUMENT_FIGURES, *graded)
     gates = [read_gate(text, figures) for text in at_least or []]
     require_place(output)
-    settled = open_home(home, makes_no_ledger=True)
-    layout = layout_for(settled, chosen)
-    with alone(settled.layout):
-        done = ingest_set(
-            settled, layout, chosen, partial(executing, progress=progress_mode(as_json), with_settings=True)
-        )
-        _require_rows(done)
-        report = retrieval_object(done, chosen, gates)
+    home = open_home(home_path, creates_ledger=False)
+    layout = evaluation_layout(home, labelled)
+    run = partial(executing, progress=progress_mode(as_json), with_settings=True)
+    with lock_evaluation(home.layout):
+        ingested = ingest_set(home, layout, labelled, run)
+        _require_rows(ingested)
+        report = retrieval_object(ingested, labelled, gates)
         if not keep:
             shutil.rmtree(layout.home)
             del report["home"]
@@ -111,68 +114,68 @@ def retrieval(
         _print_retrieval_report(report)
         if output is not None:
             say(f"Report: {output}")
-    _warn(done, report)
+    _warn(ingested, report)
     return int(report["exit_code"])
 
 
 def _read_set(name: SetName, path: Path | None) -> LabelledSet:
     if name == "samples":
         if path is not None:
-            raise ConfigError("--path: the set samples is inside the product; leave --path out.")
-        return read_own_files(labelled_folder(), "samples")
+            raise ConfigError("--path: not allowed with --set samples, which ships with the product.")
+        return read_labelled_folder(labelled_folder(), "samples")
     if path is None:
-        raise ConfigError(f"--path: give the folder of the set {name}.")
+        raise ConfigError(f"--path: required; set it to the folder of {name}.")
     if not path.is_dir():
-        raise ConfigError(f"{path}: is no folder; give the folder of the set {name}.")
+        raise ConfigError(f"{path}: not a folder; set --path to the folder of {name}.")
     return _READERS[name](path.resolve())
 
 
-def _require_rows(done: Ingested) -> None:
-    """Nothing to search is an error; and a family without rows is no worse than others: it was not tried."""
-    where = done.home.layout.home
-    if not done.document_of:
-        reasons = [*done.broken.values(), *done.failed.values(), *done.rejected.values()]
-        why = reasons[0] if reasons else "there is none."
-        raise IngestError(f"{where}: no document of the set can be searched: {why}")
-    for family in families(done.home):
-        table = done.home.tables(family, in_the_making=True)
+def _require_rows(ingested: IngestedSet) -> None:
+    """Raise if there is nothing to search, or if a family has no rows and so cannot be compared."""
+    where = ingested.home.layout.home
+    if not ingested.document_of:
+        reasons = [*ingested.broken.values(), *ingested.failed.values(), *ingested.rejected.values()]
+        reason = reasons[0] if reasons else "the set is empty."
+        raise IngestError(f"{where}: no document of the set can be searched: {reason}")
+    for family in families(ingested.home):
+        table = ingested.home.tables(family, being_built=True)
         if not any(record.rows for record in table.records.values()):
             failed = [failure.error.message for failure in table.failures.values()]
-            why = next(iter([*failed, *done.broken.values()]), "no document has any.")
-            name = done.home.set_marks[family].name
-            raise IngestError(f"{where}: {family} has no rows of {name} to search: {why}")
+            reason = next(iter([*failed, *ingested.broken.values()]), "no document produced any.")
+            name = ingested.home.requested_sets[family].name
+            raise IngestError(f"{where}: {family} has no rows of {name} to search: {reason}")
 
 
-def _warn(done: Ingested, report: dict[str, Any]) -> None:
-    for document, why in [*done.failed.items()][:_FAILURES_SHOWN]:
-        warn(f"failed: {document}: {why}")
-    for batch, why in done.broken.items():
-        warn(f"{batch} is not complete: {why}")
+def _warn(ingested: IngestedSet, report: dict[str, Any]) -> None:
+    for document, reason in [*ingested.failed.items()][:_FAILURES_SHOWN]:
+        warn(f"failed: {document}: {reason}")
+    for batch, reason in ingested.broken.items():
+        warn(f"{batch} is not complete: {reason}")
     for gate in report["gates"]:
         if not gate["passed"]:
-            warn(f"ingest: {gate['figure']} is {gate['reached']:.4f}, and should be {gate['at_least']:g}.")
+            warn(f"ingest: {gate['figure']} is {gate['reached']:.4f}, must be at least {gate['at_least']:g}.")
 
 
 def _print_retrieval_report(report: dict[str, Any]) -> None:
-    """The report for a person."""
+    """Print the report as text."""
     counts = report["counts"]
     say(
-        f"{report['set']}: {counts['searchable']} of {counts['documents']} documents can be found "
+        f"{report['set']}: {counts['searchable']} of {counts['documents']} documents are searchable "
         f"({counts['rejected']} rejected, {counts['failed']} failed, {counts['without_text']} without text), "
         f"{counts['chunks']} chunks; {counts['queries'] - counts['without_relevant']} queries."
     )
     if counts["lost_relevant"]:
-        say(f"{counts['lost_relevant']} relevant documents cannot be found, and count as misses.")
+        say(f"{counts['lost_relevant']} relevant documents are not searchable; they count as misses.")
     if counts["without_relevant"]:
-        said = f"{counts['without_relevant']} of {counts['queries']} queries"
-        say(f"{said} have no document judged relevant, and are left out.")
+        queries = f"{counts['without_relevant']} of {counts['queries']} queries"
+        say(f"{queries} have no relevant document and are skipped.")
     dense = report["models"]["dense"]
     say(f"Dense: {dense.get('model_id')} by {dense.get('provider')}; lexical: BM25; fused: reciprocal ranks.")
     if "aligned_share" in report:
-        say(f"{report['aligned_share']['all']:.1%} of the chunks' tokens have a place in the texts.")
+        say(f"{report['aligned_share']['all']:.1%} of the chunks' tokens were aligned with the texts.")
     for title, rankings in [("", report["rankings"]), *report.get("by_text", {}).items()]:
         _print_table(title, rankings)
-    if "home" in report:  # it was kept
+    if "home" in report:  # with --keep
         say(f"Tables: {report['home']}/data")
 
 
@@ -203,7 +206,7 @@ _FIGURES = (
 )
 _LEGEND = (
     "words: word-sequence ratio; h-…: headings, recall, precision, F1; levels: same heading level; "
-    "cells: table cell F1; content: the same wherever cells stand; order: reading order"
+    "cells: table cell F1; content: the same, positions ignored; order: reading order"
 )
 
 
@@ -213,22 +216,22 @@ def parse(
     truth: TruthFlag,
     output: OutputFlag = None,
     engine: EngineFlag = None,
-    home: HomeFlag = None,
+    home_path: HomeFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Read every document below a folder, as a run would, and compare it with its truth.
 
-    The settings are those of the home; nothing in it changes. Exit codes: 0 when every document was read,
-    1 when one was not, 2 when there is nothing to compare.
+    Uses the settings of the home and changes nothing in it. Exit codes: 0 every document was read, 1 a
+    document failed, 2 there is nothing to compare.
     """
-    options = open_home(home, only_looks=True).settings_found.parsing
+    options = open_home(home_path, read_only=True).resolved_settings.parsing
     if engine is not None:
         options = options.model_copy(update={"pdf": engine})
-    chosen = engine_of(options)
-    samples = samples_in(documents, truth, warn)
+    resolved = resolve_engine(options)
+    samples = find_samples(documents, truth, warn)
     require_place(output)
-    measured = _measured(samples, options, chosen, is_quiet=as_json)
-    report = circumstances(documents, truth, options, chosen) | parse_object(measured)
+    measured = _measure(samples, options, resolved, is_quiet=as_json)
+    report = describe_environment(documents, truth, options, resolved) | parse_object(measured)
     if output is not None:
         write_report(output, report)
     if as_json:
@@ -238,26 +241,27 @@ def parse(
     return 1 if report["total"]["failed"] else 0
 
 
-def _measured(
+def _measure(
     samples: Sequence[Sample], options: ParsingOptions, engine: PageEngine, *, is_quiet: bool
-) -> list[Measured]:
-    """Every document, read and compared; a line on each for a person."""
+) -> list[DocumentResult]:
+    """Read and compare every document; print a line for each unless quiet."""
     if not is_quiet:
         compared = sum(sample.truth is not None for sample in samples)
-        say(f"{len(samples)} documents, {compared} with a truth; pages read by {engine.name} ({engine.why}).")
+        say(f"{len(samples)} documents, {compared} with truth; engine {engine.name} ({engine.reason}).")
         say(f"{_LEGEND}.")
         say(_line([heading for _, heading in _FIGURES], "speed", "document"))
     measured = []
-    for one in read_and_measure(samples, options, engine):
-        measured.append(one)
+    for result in read_and_measure(samples, options, engine):
+        measured.append(result)
         if is_quiet:
             continue
-        if one.error is not None:
-            say(_line(["-"] * len(_FIGURES), one.error.code, f"{one.sample.name}: {one.error.message}"))
+        name = result.sample.name
+        if result.error is not None:
+            say(_line(["-"] * len(_FIGURES), result.error.code, f"{name}: {result.error.message}"))
         else:
-            figures = one.scores.as_dict() if one.scores else {}
-            note = "" if one.scores else f" (no truth; {one.chars} characters read)"
-            say(_figures_line(figures | speed([one]), one.sample.name + note))
+            figures = result.scores.as_dict() if result.scores else {}
+            note = "" if result.scores else f" (no truth; {result.chars} characters read)"
+            say(_figures_line(figures | speed([result]), name + note))
     return measured
 
 

@@ -1,4 +1,4 @@
-"""`ingest failures list | show | retry | release`: one inbox over every stage."""
+"""`ingest failures list | show | retry | release`: the failures of all stages."""
 
 import shlex
 from collections import Counter
@@ -11,16 +11,16 @@ import typer
 from ingest_assets.app.driver import RunReport
 from ingest_assets.app.failures import (
     FailedDocument,
-    Retried,
-    Wanted,
-    attempts_at,
-    chosen,
+    FailureFilter,
+    RetryResult,
     file_of,
+    read_attempts,
     read_inbox,
     release,
     require_known,
-    resolved,
+    resolve_doc_id,
     retry,
+    select_failures,
     with_attempts,
 )
 from ingest_assets.app.home import Home, open_home
@@ -35,22 +35,22 @@ from ingest_assets.cli.flags import (
 )
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.run import executing, progress_mode
-from ingest_assets.core.errors import Category, is_for_good
+from ingest_assets.core.errors import Category, is_permanent
 
-app = group("What could not be done, over every stage: look at it, try it again, or let the next run do so.")
+app = group("List the failures of all stages, retry them, or release them for the next run.")
 
 DocsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[DOC]...", help="Document ids, or the ends of them.")
+    list[str] | None, typer.Argument(metavar="[DOC]...", help="Document ids, or endings of ids.")
 ]
 StageFlag = Annotated[
     str | None, typer.Option("--stage", help="Only failures of this stage, such as doctags.")
 ]
-CategoryFlag = Annotated[Category | None, typer.Option("--category", help="Only failures of this kind.")]
+CategoryFlag = Annotated[Category | None, typer.Option("--category", help="Only failures of this category.")]
 SourceFlag = Annotated[
-    str | None, typer.Option("--source", help="Only documents of this source; queue = what was queued.")
+    str | None, typer.Option("--source", help="Only documents of this source; queue = the queue.")
 ]
 BatchFlag = Annotated[str | None, typer.Option("--batch", help="Only documents of this batch.")]
-AllFlag = Annotated[bool, typer.Option("--all", help="Every failure there is.")]
+AllFlag = Annotated[bool, typer.Option("--all", help="All failures.")]
 
 
 @app.command("list")
@@ -59,33 +59,33 @@ def list_failures(
     category: CategoryFlag = None,
     source: SourceFlag = None,
     batch: BatchFlag = None,
-    home: HomeFlag = None,
+    home_path: HomeFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List failures, newest first: document, stage, code, category, attempts, message."""
-    here = open_home(home, only_looks=True)
-    wanted = Wanted(stage, category, source, batch)
-    require_known(here, wanted)
-    found = with_attempts(here, [failure for failure in read_inbox(here) if failure in wanted])
+    home = open_home(home_path, read_only=True)
+    selected = FailureFilter(stage, category, source, batch)
+    require_known(home, selected)
+    failures = with_attempts(home, [failure for failure in read_inbox(home) if failure in selected])
     if as_json:
-        objects = [failure.as_object() for failure in found]
-        print_json({"home": str(here.layout.home), "count": len(found), "failures": objects})
+        objects = [failure.as_object() for failure in failures]
+        print_json({"home": str(home.layout.home), "count": len(failures), "failures": objects})
     else:
-        _print_list(found, wanted)
+        _print_list(failures, selected)
 
 
 @app.command("show")
-def show_failures(document: DocArgument, home: HomeFlag = None, as_json: JsonFlag = False) -> None:
-    """Show one document's failures: the errors, every attempt, its file, and what to do next."""
-    here = open_home(home, only_looks=True)
-    every = read_inbox(here)
-    doc_id = resolved(here, every, document)
-    failures = with_attempts(here, [failure for failure in every if failure.doc_id == doc_id])
+def show_failures(document: DocArgument, home_path: HomeFlag = None, as_json: JsonFlag = False) -> None:
+    """Show one document's failures: errors, attempts, its file, and what to do next."""
+    home = open_home(home_path, read_only=True)
+    inbox = read_inbox(home)
+    doc_id = resolve_doc_id(home, inbox, document)
+    failures = with_attempts(home, [failure for failure in inbox if failure.doc_id == doc_id])
     result = {
         "doc_id": doc_id,
-        **_whereabouts(here, doc_id),
+        **_location(home, doc_id),
         "failures": [
-            failure.as_object() | {"lasting": is_for_good(failure.error), "next": _next_step(failure)}
+            failure.as_object() | {"lasting": is_permanent(failure.error), "next": _next_step(failure)}
             for failure in failures
         ],
         "attempts": [
@@ -98,7 +98,7 @@ def show_failures(document: DocArgument, home: HomeFlag = None, as_json: JsonFla
                 "run_id": row.run_id,
                 "error": row.error,
             }
-            for row in attempts_at(here, doc_id)
+            for row in read_attempts(home, doc_id)
         ],
     }
     if as_json:
@@ -115,30 +115,29 @@ def retry_failures(
     batch: BatchFlag = None,
     documents: DocsArgument = None,
     every: AllFlag = False,
-    home: HomeFlag = None,
+    home_path: HomeFlag = None,
     workers: WorkersFlag = None,
     retries: RetriesFlag = None,
     timeout_s: TimeoutFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Try failed documents again now, through all stages; other failed documents stay as they are."""
-    here = open_home(home, makes_no_ledger=True)
-    wanted = Wanted(stage, category, source, batch)
-    failures = chosen(here, documents or [], wanted, takes_all=every)
-    config = {"workers": workers, "retries": retries, "per_item_timeout_s": timeout_s}
-    given = {name: value for name, value in config.items() if value is not None}
-    became, report = list[Retried](), RunReport()
+    """Retry failed documents now, through all stages. Other failed documents are not retried."""
+    home = open_home(home_path, creates_ledger=False)
+    selected = FailureFilter(stage, category, source, batch)
+    failures = select_failures(home, documents or [], selected, takes_all=every)
+    flags = {"workers": workers, "retries": retries, "per_item_timeout_s": timeout_s}
+    config = {name: value for name, value in flags.items() if value is not None}
+    results, report = list[RetryResult](), RunReport()
     if failures:
-        with executing(here, progress_mode(as_json)) as executor:
-            became, report = retry(here, failures, given, executor)
-    code = 0 if all(each.became in ("done", "gone") for each in became) else 1
+        with executing(home, progress_mode(as_json)) as executor:
+            results, report = retry(home, failures, config, executor)
+    code = 0 if all(result.became in ("done", "gone") for result in results) else 1
     if as_json:
-        objects = [asdict(each) for each in became]
-        ran = {"batches": report.ran, "wall_seconds": round(report.wall_seconds, 2)}
-        said = {"retried": objects, "took_over": report.took_over, **ran, "exit_code": code}
-        print_json({"home": str(here.layout.home), **said})
+        run = {"batches": report.ran, "wall_seconds": round(report.wall_seconds, 2), "exit_code": code}
+        retried = {"retried": [asdict(result) for result in results], "took_over": report.took_over}
+        print_json({"home": str(home.layout.home), **retried, **run})
     else:
-        _print_retried(became, report)
+        _print_retried(results, report)
     return code
 
 
@@ -150,17 +149,17 @@ def release_failures(
     batch: BatchFlag = None,
     documents: DocsArgument = None,
     every: AllFlag = False,
-    home: HomeFlag = None,
+    home_path: HomeFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Forget failures and run nothing: the next run of any kind tries those documents again."""
-    here = open_home(home, makes_no_ledger=True)
-    wanted = Wanted(stage, category, source, batch)
-    failures = chosen(here, documents or [], wanted, takes_all=every)
-    released = release(here, failures, lambda path: warn(f"waiting for a run that holds {path}"))
+    """Forget failures without running anything: the next run retries the documents."""
+    home = open_home(home_path, creates_ledger=False)
+    selected = FailureFilter(stage, category, source, batch)
+    failures = select_failures(home, documents or [], selected, takes_all=every)
+    released = release(home, failures, lambda path: warn(f"waiting for a run that has locked {path}"))
     if as_json:
         objects = [{"doc_id": f.doc_id, "stage": f.stage, "code": f.error.code} for f in released]
-        print_json({"home": str(here.layout.home), "count": len(released), "released": objects})
+        print_json({"home": str(home.layout.home), "count": len(released), "released": objects})
         return
     if not released:
         say("No failure matches; nothing was released.")
@@ -168,18 +167,18 @@ def release_failures(
     for failure in released:
         say(f"released: {failure.doc_id} [{failure.stage} {failure.error.code}]")
     count = _count(len(released), "failure")
-    say(f"{count} forgotten; the next run, of any kind, tries those documents again.")
+    say(f"{count} released; the next run retries the documents.")
 
 
-def _whereabouts(home: Home, doc_id: str) -> dict[str, Any]:
-    """The file, its batch, and, when it came through the queue, how that went and where its bytes rest."""
+def _location(home: Home, doc_id: str) -> dict[str, Any]:
+    """Return a document's batch and file; for a queued one also its state and where its bytes are stored."""
     document, artifact = home.ledger.document(doc_id), home.queue.get(doc_id)
-    found = {"batch": document.batch if document else None, "file": None, "bytes": None, "queue": None}
+    location = {"batch": document.batch if document else None, "file": None, "bytes": None, "queue": None}
     if document is not None:
         folders = {source.name: source.path for source in home.ledger.sources()}
-        found["file"] = file_of(document, folders)
+        location["file"] = file_of(document, folders)
     if artifact is None or (document is not None and document.resolver is None):
-        return found
+        return location
     path = home.layout.blob(artifact.content_hash) if artifact.content_hash else None
     return {
         "batch": artifact.batch,
@@ -190,32 +189,33 @@ def _whereabouts(home: Home, doc_id: str) -> dict[str, Any]:
 
 
 def _next_step(failure: FailedDocument) -> str:
-    """What a person can do about it."""
+    """Return what the user can do about a failure."""
     command = f"`ingest failures retry {shlex.quote(failure.doc_id)}`"
     if failure.is_in_queue:
-        return f"The queue has given it up, and only a person queues it again: {command} gets it now."
-    if is_for_good(failure.error):
+        return f"The queue no longer retries it. Run {command} to retry it now."
+    if is_permanent(failure.error):
         return (
-            "No run tries it again before its file, the settings or the libraries change. "
-            f"Mend or replace the file, then {command}."
+            "No run retries it until the file, the settings or the libraries change. "
+            f"Fix or replace the file, then run {command}."
         )
     if failure.error.category == "config":
-        return f"Change the setting that refuses it, then {command}; every other run tries it again too."
-    return f"Every run tries it again; {command} does so now."
+        return f"Fix the setting that causes it, then run {command}; any later run retries it as well."
+    return f"Every run retries it; {command} does so now."
 
 
-def _print_list(found: list[FailedDocument], wanted: Wanted) -> None:
-    if not found:
-        say("Nothing has failed." if wanted == Wanted() else "No failure matches.")
+def _print_list(failures: list[FailedDocument], selected: FailureFilter) -> None:
+    if not failures:
+        say("No failures." if selected == FailureFilter() else "No failure matches.")
         return
-    rows = [[f.doc_id, f.stage, f.error.code, f.error.category, _count(f.attempts, "attempt")] for f in found]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for failure, row in zip(found, rows, strict=True):
+    rows = [
+        [f.doc_id, f.stage, f.error.code, f.error.category, _count(f.attempts, "attempt")] for f in failures
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for failure, row in zip(failures, rows, strict=True):
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         say(f"{cells}  {failure.error.message}")
-    documents = {failure.doc_id for failure in found}
-    told = f"{_count(len(found), 'failure')} of {_count(len(documents), 'document')}"
-    say(f"{told}. More of one: ingest failures show DOC")
+    documents = _count(len({failure.doc_id for failure in failures}), "document")
+    say(f"{_count(len(failures), 'failure')} of {documents}. Details: ingest failures show DOC")
 
 
 def _count(count: int, name: str) -> str:
@@ -226,20 +226,20 @@ def _print_one(result: dict[str, Any]) -> None:
     file = str(result["file"])
     is_missing = Path(file).is_absolute() and not Path(file).exists()
     say(f"{result['doc_id']}  (batch {result['batch']})")
-    say(f"  file: {file}" + (" (not there now)" if is_missing else ""))
+    say(f"  file: {file}" + (" (missing)" if is_missing else ""))
     if result["queue"] is not None:
         say(f"  queue: {result['queue']['state']}, {_count(result['queue']['attempts'], 'attempt')}")
     if result["bytes"] is not None:
-        say(f"  its bytes: {result['bytes']}")
+        say(f"  stored in: {result['bytes']}")
     for failure in result["failures"]:
-        kind = f"{failure['category']}, {'lasting' if failure['lasting'] else 'tried again'}"
+        kind = f"{failure['category']}, {'permanent' if failure['lasting'] else 'will be retried'}"
         say(f"  failed in {failure['stage']}: {failure['code']} ({kind}) {failure['message']}")
         for name, value in failure["detail"].items():
             say(f"    {name}: {value}")
         attempts = _count(failure["attempts"], "attempt")
         say(f"    {attempts}, last at {failure['failed_at'] or 'an unknown time'}")
     if not result["failures"]:
-        say("  has not failed, as things are")
+        say("  no failure now")
     for row in result["attempts"]:
         took = f"{row['seconds']:.1f} s" if row["seconds"] is not None else "-"
         error = f"  {row['error']['code']}: {row['error']['message']}" if row["error"] else ""
@@ -249,16 +249,16 @@ def _print_one(result: dict[str, Any]) -> None:
         say(f"Next: {failure['next']}")
 
 
-def _print_retried(became: list[Retried], report: RunReport) -> None:
-    if not became:
+def _print_retried(results: list[RetryResult], report: RunReport) -> None:
+    if not results:
         say("No failure matches; nothing was run.")
         return
-    for each in became:
-        where = f"  [{each.stage} {each.code}]" if each.stage else ""
-        say(f"{each.became:<10}  {each.doc_id}{where}  {each.message}".rstrip())
-    counts = Counter(each.became for each in became)
+    for result in results:
+        where = f"  [{result.stage} {result.code}]" if result.stage else ""
+        say(f"{result.became:<10}  {result.doc_id}{where}  {result.message}".rstrip())
+    outcomes = Counter(result.became for result in results)
     words = {"failed": "failed again"}
-    told = ", ".join(f"{count} {words.get(name, name)}" for name, count in counts.items())
-    say(f"{_count(len(became), 'document')} tried again: {told}; {report.wall_seconds:.1f} s in all.")
+    counts = ", ".join(f"{count} {words.get(name, name)}" for name, count in outcomes.items())
+    say(f"{_count(len(results), 'document')} retried: {counts}; {report.wall_seconds:.1f} s in total.")
     for line in report.took_over.values():
         say(line)

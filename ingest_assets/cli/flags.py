@@ -1,4 +1,4 @@
-"""The flags that several commands share, each described once."""
+"""Flags that several commands share."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from ingest_assets.core.items import Step
 
 
 def _enable_experimental(value: bool) -> bool:
-    """A variable, because the servers that a command starts must hear of it too."""
+    """Set a variable, because the servers that a command starts must read it too."""
     if value:
         os.environ["INGEST_FEATURES__EXPERIMENTAL"] = "true"
     return value
@@ -22,42 +22,42 @@ HomeFlag = Annotated[
     typer.Option(
         "--home",
         readable=False,
-        help="Home folder with data/ and state/ (default: INGEST_HOME, or this project).",
+        help="Home folder with data/ and state/ (default: INGEST_HOME, else the nearest home upwards).",
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 InputFlag = Annotated[
     Path | None,
-    # Ours to check: Typer would only say that it is not readable, and not what to do.
-    typer.Option("--input", readable=False, help="Folder with documents; watched by this home from now on."),
+    # Checked in `app`: Typer would only say that it is not readable, not what to do.
+    typer.Option("--input", readable=False, help="Folder with documents; the home watches it from now on."),
 ]
 FromFlag = Annotated[Step, typer.Option("--from", help="First stage to run.")]
 UntilFlag = Annotated[Step, typer.Option("--until", help="Last stage to run.")]
 WorkersFlag = Annotated[
     int | None,
-    typer.Option("--workers", min=0, max=256, help="Documents at a time per stage; 0 = automatic."),
+    typer.Option("--workers", min=0, max=256, help="Documents in parallel per stage; 0 = automatic."),
 ]
 RetriesFlag = Annotated[
-    int | None, typer.Option("--retries", min=0, max=20, help="Further attempts after a passing fault.")
+    int | None, typer.Option("--retries", min=0, max=20, help="Retries after a temporary error.")
 ]
 TimeoutFlag = Annotated[
     float | None,
-    typer.Option("--timeout-s", min=0, help="Seconds one document may take per stage; 0 = no limit."),
+    typer.Option("--timeout-s", min=0, help="Time limit for one document at a stage, in seconds; 0 = none."),
 ]
 ExperimentalFlag = Annotated[
     bool,
     typer.Option(
         "--enable-experimental",
         callback=_enable_experimental,
-        help="Allow what is not proved yet, as features.experimental does.",
+        help="Enable experimental features (features.experimental).",
     ),
 ]
-DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Say what would be done and touch nothing.")]
+DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be done. Changes nothing.")]
 DocArgument = Annotated[str, typer.Argument(metavar="DOC", help="A document id, or the end of one.")]
 
 
 def group(help_text: str) -> typer.Typer:
-    """A group that lists its commands when none is given."""
+    """Return a command group that prints its help when called without a command."""
     app = typer.Typer(help=help_text, add_completion=False)
 
     def help_alone(context: typer.Context) -> None:

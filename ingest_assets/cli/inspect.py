@@ -1,23 +1,23 @@
-"""`ingest inspect`: everything the tables hold about one document."""
+"""`ingest inspect`: what the tables contain about one document."""
 
 from typing import Annotated, Any
 
 import typer
 
 from ingest_assets.app.home import open_home
-from ingest_assets.app.inspect import find, inspect_object
+from ingest_assets.app.inspect import find_document, inspect_object
 from ingest_assets.cli.flags import DocArgument, HomeFlag, JsonFlag
 from ingest_assets.cli.output import print_json, say
 
-ChunksFlag = Annotated[int, typer.Option("--chunks", min=0, help="How many chunks to show.")]
+ChunksFlag = Annotated[int, typer.Option("--chunks", min=0, help="Number of chunks to show.")]
 
 
 def inspect(
-    document: DocArgument, home: HomeFlag = None, chunks: ChunksFlag = 3, as_json: JsonFlag = False
+    document: DocArgument, home_path: HomeFlag = None, chunks: ChunksFlag = 3, as_json: JsonFlag = False
 ) -> None:
-    """Show one document: where it came from, how it was read, its chunks and its vectors."""
-    here = open_home(home, only_looks=True)
-    result = inspect_object(here, find(here, document.strip()), chunks)
+    """Show one document: its source, how it was read, the admission verdict and its chunks."""
+    home = open_home(home_path, read_only=True)
+    result = inspect_object(home, find_document(home, document.strip()), chunks)
     if as_json:
         print_json(result)
     else:
@@ -27,8 +27,8 @@ def inspect(
 def _print(result: dict[str, Any]) -> None:
     say(f"{result['doc_id']}  (batch {result['batch']}, number {result['seq']})")
     if result["deleted"]:
-        waits = any(result["rows"].values())
-        say("  deleted" + ("; its rows leave the tables with the next run" if waits else ""))
+        has_rows = any(result["rows"].values())
+        say("  deleted" + ("; the next run removes its rows" if has_rows else ""))
     if (row := result["documents"]) is not None:
         say(f"  {row['mime']}, {row['size_bytes']} bytes, sha256 {row['content_hash'][:16]}…")
         say(f"  {row['uri']}")
@@ -54,7 +54,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _verdict(row: dict[str, Any]) -> str:
-    """What admission said, in words."""
+    """Return the verdict of admission as a sentence."""
     if row["admitted"]:
         why = f" ({', '.join(row['tier_reasons'])})" if row["tier_reasons"] else ""
         return f"admitted as {row['tier']}{why}"
@@ -62,5 +62,5 @@ def _verdict(row: dict[str, Any]) -> str:
     if other is not None:
         near = "" if row["duplicate_of"] else f", similarity {row['similarity']:.2f}"
         return f"rejected at {row['reject_mark']}: {row['reject_reason']} of {other}{near}"
-    figures = f"{row['reject_figure']:g} against {row['reject_limit']:g}"
+    figures = f"{row['reject_figure']:g}, limit {row['reject_limit']:g}"
     return f"rejected at {row['reject_mark']}: {row['reject_reason']} ({figures})"

@@ -1,45 +1,46 @@
-"""The `ingest` command: the table of its commands, and the one place where errors become exit codes."""
+"""The `ingest` command: the table of its commands, and the place where errors become exit codes."""
 
 import contextlib
 import importlib
 import os
 import sys
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from ingest_assets.cli.output import flush_streams, prepare_streams, print_json, warn
-from ingest_assets.cli.signals import INTERRUPTED, PRESSES
+from ingest_assets.cli.output import flush_streams, prepare_streams, print_json, say, warn
+from ingest_assets.cli.signals import INTERRUPTED, INTERRUPTS
 from ingest_assets.core.errors import ConfigError, IngestError
 
-_HELP = """Documents in, vectors out: doctags, chunks and embeddings as Parquet, through Dagster.
+_HELP = """Turn documents into doctags, chunks and embeddings: Parquet tables, computed by Dagster.
 
-Start with `ingest all --input FOLDER`; run it again at any time, only what changed is computed.
-`ingest up` opens the web UI on the same data. Exit codes: 0 all good, 1 finished with failures,
-2 wrong usage or settings, 130 interrupted (what is finished is kept)."""
+Start with `ingest all --input FOLDER`. Run it again at any time: only changes are computed.
+`ingest up` starts the web UI on the same data. Exit codes: 0 success, 1 finished with failures,
+2 invalid usage or settings, 130 interrupted (finished documents are kept)."""
 
-_RUNS = "Stages that are already current are skipped, so this costs only what changed."
+_SKIPS_DONE = "Documents that are already done are skipped."
 
-# Each command: its function, or the Typer of a group, in a module of this room; and its line in
+# Each command: its function, or the Typer app of a group, in a module of this package; and its line in
 # `ingest --help`, which is the first paragraph of its own help (a test compares the two).
 COMMANDS = {
-    "all": ("run:run_all", f"Run every stage: documents to embeddings. {_RUNS}"),
-    "doctags": ("run:run_doctags", f"Run up to doctags: read the documents. {_RUNS}"),
-    "chunk": ("run:run_chunk", f"Run up to chunks: cut the documents. {_RUNS}"),
-    "embed": ("run:run_embed", f"Run up to the embeddings of every family. {_RUNS}"),
-    "plan": ("plan:plan", "Say what a run would do and how long it would take, and touch nothing."),
+    "all": ("run:run_all", f"Run all stages, from documents to embeddings. {_SKIPS_DONE}"),
+    "doctags": ("run:run_doctags", f"Run the stages up to doctags: read the documents. {_SKIPS_DONE}"),
+    "chunk": ("run:run_chunk", f"Run the stages up to chunks: read and chunk the documents. {_SKIPS_DONE}"),
+    "embed": ("run:run_embed", f"Run all stages up to embeddings, like `ingest all`. {_SKIPS_DONE}"),
+    "plan": ("plan:plan", "Show what a run would do and how long it would take. Changes nothing."),
     "status": (
         "status:status",
-        "Show sources, batches, totals and failures; with --documents, how far each document is.",
+        "Show sources, batches, totals and failures; with --documents, the last stage of each document.",
     ),
     "inspect": (
         "inspect:inspect",
-        "Show one document: where it came from, how it was read, its chunks and its vectors.",
+        "Show one document: its source, how it was read, the admission verdict and its chunks.",
     ),
     "validate": (
         "validate:validate",
-        "Run documents inline, on threads, on processes and on Ray, and compare every byte of every table.",
+        "Run documents inline, on threads, processes and Ray, and check that all tables are byte-equal.",
     ),
     "doctor": (
         "doctor:doctor",
@@ -47,106 +48,129 @@ COMMANDS = {
     ),
     "up": (
         "up:up",
-        "Start the web UI and the daemon (sensor, schedule, run queue) on 127.0.0.1; Ctrl-C stops both.",
+        "Start the web UI and the daemon (sensors, schedule, run queue) on 127.0.0.1; Ctrl-C stops both.",
     ),
     "demo": (
         "demo:demo",
-        "Ingest the shipped samples. One is broken on purpose and must be the only failure; "
-        "two are rejected.",
+        "Ingest the samples. One is broken on purpose and must be the only failure; two must be rejected.",
     ),
     "queue": (
         "queue:app",
-        "Documents from URLs and lists: put them in, see what became of them, run them.",
+        "Queue documents from URLs and lists, show their state, and ingest them.",
     ),
     "failures": (
         "failures:app",
-        "What could not be done, over every stage: look at it, try it again, or let the next run do so.",
+        "List the failures of all stages, retry them, or release them for the next run.",
     ),
     "models": (
         "models:app",
-        "The models that read documents and make vectors: which are here, and fetching them.",
+        "List the models for reading and embedding documents, and download them.",
     ),
-    "eval": ("eval:app", "Quality reports: what comes out, measured against what should."),
+    "eval": ("eval:app", "Measure the quality of parsing and retrieval."),
 }
 
-# Typer carries its own click; its exceptions are reached through the one that Typer exports.
+# Typer vendors click; its exceptions are reached through the one that Typer exports.
 ClickError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
 
 def load_command(name: str) -> Any:
-    """A command of the table, from its module. Typer turns each of them into a command of its click."""
+    """Import a command of the table and return it as a click command."""
     module, attribute = COMMANDS[name][0].split(":")
-    with PRESSES.ending_at_once():
-        found = getattr(importlib.import_module(f"ingest_assets.cli.{module}"), attribute)
-    if not isinstance(found, typer.Typer):
-        function, found = found, typer.Typer(add_completion=False)
-        found.command(name)(function)
-    return typer.main.get_command(found)
+    with INTERRUPTS.exiting_at_once():
+        command = getattr(importlib.import_module(f"ingest_assets.cli.{module}"), attribute)
+    if not isinstance(command, typer.Typer):
+        function, command = command, typer.Typer(add_completion=False)
+        command.command(name)(function)
+    return typer.main.get_command(command)
 
 
-class CommandsOnDemand(TyperGroup):
-    """Knows all commands by name and help line, and imports the one that is called or completed."""
+class LazyCommands(TyperGroup):
+    """A group that lists its commands from the table and imports the one that is called or completed."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command of these arguments, no longer its stand-in; None for an unknown one in a completion."""
-        name, stand_in, rest = super().resolve_command(ctx, args)
-        return name, stand_in and load_command(stand_in.name or ""), rest
+        """Replace the placeholder by the real command; None for an unknown command in a completion."""
+        name, placeholder, rest = super().resolve_command(ctx, args)
+        return name, placeholder and load_command(placeholder.name or ""), rest
 
 
-def _stand_in() -> None:
-    """Of a command that is not loaded: for the list of commands and the completion of their names."""
+def _placeholder() -> None:
+    """Stand for a command that is not imported, in the list of commands and in completion."""
 
 
-app = typer.Typer(cls=CommandsOnDemand, help=_HELP, pretty_exceptions_enable=False)
+_CONTEXT = {"help_option_names": ["-h", "--help"]}  # of the commands below, too
+app = typer.Typer(cls=LazyCommands, help=_HELP, pretty_exceptions_enable=False, context_settings=_CONTEXT)
 for _name, (_, _line) in COMMANDS.items():
-    app.command(_name, help=_line)(_stand_in)
+    app.command(_name, help=_line)(_placeholder)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        say(f"ingest {version('ingest-assets')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one clear line. SIGTERM ends it as Ctrl-C does."""
+    """Run the command line. Errors are printed as one line; SIGTERM works like Ctrl-C."""
     prepare_streams()
-    PRESSES.listen()
+    INTERRUPTS.listen()
     try:
         code = run(sys.argv[1:])
-        PRESSES.stop_raising()
-    except KeyboardInterrupt:  # while the last words were said
+        INTERRUPTS.stop_raising()
+    except KeyboardInterrupt:  # while the result was printed
         code = INTERRUPTED
-    except SystemExit as ended:  # a shell was answered, or nobody reads on
-        code = ended.code if isinstance(ended.code, int) else 0
+    except SystemExit as end:  # shell completion, or the reader closed the pipe
+        code = end.code if isinstance(end.code, int) else 0
     code = flush_streams() or code
-    if code == INTERRUPTED or PRESSES.count:
+    if code == INTERRUPTED or INTERRUPTS.count:
         os._exit(code)  # an abandoned thread may be deep in native code, which aborts a normal exit
     sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and give its exit code: what the command returns, nothing being zero."""
+    """Run one command and return its exit code; a command that returns None has succeeded."""
     try:
         code = typer.main.get_command(app).main(
             arguments or ["--help"], prog_name="ingest", standalone_mode=False
         )
     except ClickError as error:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "ingest"
-        return _ended(2, f"{error.format_message()} Try `{command} --help`.", arguments)  # type: ignore[attr-defined]
+        return _fail(2, _usage_line(error), arguments)
     except ConfigError as error:
-        return _ended(2, str(error), arguments)
+        return _fail(2, str(error), arguments)
     except IngestError as error:
-        return _ended(1, str(error), arguments)
+        return _fail(1, str(error), arguments)
     except OSError as error:
-        why = str(error)
+        reason = str(error)
         if error.filename is not None and error.strerror is not None:
-            why = f"{error.filename}: {error.strerror}; check the path, its permissions and the disk."
-        return _ended(1, why, arguments)
+            reason = f"{error.filename}: {error.strerror}; check the path, its permissions and the disk."
+        return _fail(1, reason, arguments)
     if code == INTERRUPTED:
-        return _ended(code, "interrupted; finished documents are kept, the next run continues.", arguments)
+        return _fail(code, "interrupted; finished documents are kept, the next run continues.", arguments)
     return int(code or 0)
 
 
-def _ended(code: int, why: str, arguments: list[str]) -> int:
-    """A command that has no result says why, to people and programs alike."""
-    warn(f"ingest: {why}")
+def _usage_line(error: Any) -> str:
+    """Return what is wrong with the arguments, and where the right ones are listed."""
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "ingest"
+    message = error.format_message().rstrip(".")
+    if getattr(error, "option_name", "") == "--home" and command == "ingest":
+        return f"{message}. It goes after the command: `ingest status --home FOLDER`."
+    return f"{message}{'' if message.endswith('?') else '.'} Try `{command} --help`."
+
+
+def _fail(code: int, reason: str, arguments: list[str]) -> int:
+    """Print why the command has no result, with --json as an object too, and return the exit code."""
+    warn(f"ingest: {reason}")
     if "--json" in arguments:
-        with contextlib.suppress(OSError):  # the output may be what is wrong, and that has just been said
-            print_json({"error": why, "exit_code": code})
+        with contextlib.suppress(OSError):  # the error may be about standard output itself
+            print_json({"error": reason, "exit_code": code})
     return code

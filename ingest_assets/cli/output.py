@@ -1,4 +1,4 @@
-"""How commands speak: people get text, programs get one JSON object on standard output or in a file."""
+"""The output of commands: text for people, one JSON object for programs."""
 
 import contextlib
 import io
@@ -15,30 +15,30 @@ from rich.table import Table as Grid
 out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
-# Lines of failures after a run, and documents named in a line that stands for several.
-_FIRST = 20
-_FIRST_ALIKE = 3
+# Lines of failures after a run, and documents named in a line for several.
+_MAX_LINES = 20
+_MAX_NAMED = 3
 
 
 def print_json(value: Any) -> None:
-    """One object, nothing else, on standard output."""
-    # A program reads UTF-8 or ASCII; in any other encoding escapes are what is sure to be JSON.
+    """Print one JSON object on standard output."""
+    # Programs read JSON as UTF-8; in any other encoding only ASCII escapes are safe.
     is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
     out.file.write(json.dumps(value, ensure_ascii=not is_unicode, indent=2) + "\n")
 
 
 def say(line: str = "") -> None:
-    """A line of plain text; brackets in names are not markup."""
+    """Print a line of plain text; brackets in names are not markup."""
     out.print(line, markup=False)
 
 
 def warn(line: str) -> None:
-    """A line for standard error."""
+    """Print a line on standard error."""
     err.print(line, markup=False)
 
 
 def grid(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    """A small table; the first column is text, numbers stand right."""
+    """Print a small table; columns of numbers are right-aligned."""
     table = Grid(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
     for name, is_number in zip(columns, numeric, strict=True):
@@ -48,72 +48,71 @@ def grid(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     out.print(table, markup=False)
 
 
-# What several commands say in the same words.
+# Lines that several commands print.
 
 
 def scan_line(scan: dict[str, int]) -> str:
-    """What a scan found, for a person."""
+    """Return the result of a scan as a line."""
     return (
         f"Folders: {scan['new']} new, {scan['changed']} changed, {scan['moved']} moved, "
-        f"{scan['deleted']} deleted, {scan['restored']} back again, {scan['unchanged']} unchanged files."
+        f"{scan['deleted']} deleted, {scan['restored']} restored, {scan['unchanged']} unchanged files."
     )
 
 
 def problem_line(problem: dict[str, Any]) -> str:
-    """A file that was not taken in, for a person."""
-    return f"not taken in: {problem['source']}: {problem['path']}: {problem['reason']}."
+    """Return the line about a file that was not ingested."""
+    return f"not ingested: {problem['source']}: {problem['path']}: {problem['reason']}."
 
 
-def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
-    """Failures for a person: the first ones, those of one cause in one line, and where the others are."""
-    alike: dict[tuple[str, str, str], list[str]] = {}
-    for failure in found:
-        alike.setdefault((failure["stage"], failure["code"], failure["message"]), []).append(
-            failure["doc_id"]
-        )
-    lines, left = [], len(found)
-    for (stage, code, message), docs in list(alike.items())[:_FIRST]:
-        more = ", …" if len(docs) > _FIRST_ALIKE else ""
-        several = f"{len(docs)} documents ({', '.join(docs[:_FIRST_ALIKE])}{more})"
+def failure_lines(failures: Sequence[dict[str, Any]]) -> list[str]:
+    """Return lines for the first failures, one line per cause, and the command that lists the others."""
+    by_cause: dict[tuple[str, str, str], list[str]] = {}
+    for failure in failures:
+        cause = failure["stage"], failure["code"], failure["message"]
+        by_cause.setdefault(cause, []).append(failure["doc_id"])
+    lines, left = [], len(failures)
+    for (stage, code, message), docs in list(by_cause.items())[:_MAX_LINES]:
+        more = ", …" if len(docs) > _MAX_NAMED else ""
+        several = f"{len(docs)} documents ({', '.join(docs[:_MAX_NAMED])}{more})"
         lines.append(f"failed: {docs[0] if len(docs) == 1 else several} [{stage} {code}] {message}")
         left -= len(docs)
     return [*lines, f"… and {left} more: ingest failures list"] if left else lines
 
 
 def vectors_in_words(numbers: Mapping[str, Any], *, with_lexical: bool) -> str:
-    """How many vectors there are; the families are named where there is more than one to tell apart."""
-    counted = {"dense": "vectors", "sparse": "sparse"} | ({"lexical": "lexical"} if with_lexical else {})
-    told = [f"{numbers[name]} {family}" for family, name in counted.items() if name in numbers]
-    if len(told) == 1:
+    """Return the number of vectors, by family if there are several."""
+    families = {"dense": "vectors", "sparse": "sparse"} | ({"lexical": "lexical"} if with_lexical else {})
+    counts = [f"{numbers[name]} {family}" for family, name in families.items() if name in numbers]
+    if len(counts) == 1:
         return f"{numbers['vectors']} vectors"
-    return f"{', '.join(told[:-1])} and {told[-1]} vectors"
+    return f"{', '.join(counts[:-1])} and {counts[-1]} vectors"
 
 
 def queue_line(queue: dict[str, Any]) -> str:
-    """The queue, for a person: why something is not in the tables yet, and what to do."""
+    """Return the states of the queue as a line, and what to do about waiting artifacts."""
     states = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in queue["states"].items())
     if not queue["waiting"]:
         return f"Queue: {states}."
     return (
-        f"Queue: {states}. {queue['waiting']} are not acquired yet, the next can be tried at "
-        f"{queue['next_at']}: `ingest queue run --drain` stays until all are."
+        f"Queue: {states}. {queue['waiting']} are not acquired yet; the next attempt is due at "
+        f"{queue['next_at']}. `ingest queue run --drain` waits for all of them."
     )
 
 
 def engine_line(engine: dict[str, Any]) -> str:
-    """Which engine reads PDFs and images, for a person."""
+    """Return the line about the engine that reads PDFs and images."""
     if engine["chosen"] is None:
         return f"PDFs and images cannot be read: {engine['why']}"
     return f"PDFs and images are read by the engine {engine['chosen']} ({engine['why']})."
 
 
-# Standard streams of any kind: closed, full, read only in part, or in another encoding than UTF-8.
+# Standard streams that are closed, full, read only in part, or not UTF-8.
 
 
 def prepare_streams() -> None:
-    """Whatever is said can be written; a stream that was closed is one that nobody reads."""
+    """Open closed streams on the null device, and escape characters that the encoding lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # or else the next file to be opened would take its place
+        if getattr(sys, name) is None:  # else the next file to be opened would get its number
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
         stream = getattr(sys, name)
         if mode == "w" and isinstance(stream, io.TextIOWrapper):
@@ -121,9 +120,9 @@ def prepare_streams() -> None:
 
 
 def flush_streams() -> int:
-    """Write what is left; gives the exit code where that was not possible, and 0 otherwise.
+    """Flush the output; return 1 if it cannot be written, 0 otherwise.
 
-    Who closes a pipe early has read enough.
+    A pipe that its reader closed early is not an error.
     """
     code = 0
     for stream in (sys.stdout, sys.stderr):
@@ -133,12 +132,12 @@ def flush_streams() -> int:
             _discard(stream)
         except OSError as error:
             _discard(stream)
-            warn(f"ingest: the output could not be written ({error.strerror}).")
+            warn(f"ingest: cannot write the output ({error.strerror}); check its disk or reader.")
             code = 1
     return code
 
 
 def _discard(stream: TextIO) -> None:
-    """What is still in its buffer goes nowhere, and the interpreter's own last flush finds no fault."""
+    """Discard what is still buffered, so that the interpreter's own last flush does not fail."""
     with contextlib.suppress(OSError), Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

@@ -1,4 +1,4 @@
-"""`ingest all | doctags | chunk | embed`: documents in, tables out; and how any command runs batches."""
+"""`ingest all | doctags | chunk | embed`: run stages; and running batches for the other commands."""
 
 import contextlib
 import sys
@@ -12,7 +12,7 @@ import typer
 from ingest_assets.app.driver import STATISTICS, Executor, RunReport, ScanReport, finish, run_batches
 from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.home import Home, open_home
-from ingest_assets.app.model_switch import buildings
+from ingest_assets.app.model_switch import pending_switches
 from ingest_assets.app.queue_run import queue_object
 from ingest_assets.app.report import (
     corpus_numbers,
@@ -42,15 +42,15 @@ from ingest_assets.cli.output import (
     vectors_in_words,
     warn,
 )
-from ingest_assets.cli.plan import show_plan, take_in, wanted_stages
-from ingest_assets.cli.signals import PRESSES
+from ingest_assets.cli.plan import prepare_run, selected_stages, show_plan
+from ingest_assets.cli.signals import INTERRUPTS
 from ingest_assets.core.items import STEPS, Step
 
 ResumeFlag = Annotated[
     bool, typer.Option("--resume/--no-resume", help="Skip documents that are already done.")
 ]
 ForceFlag = Annotated[
-    bool, typer.Option("--force", help="Do every document again; old parts go to quarantine.")
+    bool, typer.Option("--force", help="Recompute every document; old output goes to state/quarantine.")
 ]
 PolicyFlag = Annotated[
     Literal["io", "cpu", "gpu"] | None, typer.Option("--policy", help="Threads (io, gpu) or processes (cpu).")
@@ -60,21 +60,21 @@ BackendFlag = Annotated[
 ]
 RunOnFlag = Annotated[
     Literal["auto", "inline", "threads", "processes"] | None,
-    typer.Option("--run-on", help="On local: by policy, one by one in the step itself, threads, processes."),
+    typer.Option("--run-on", help="With --backend local: auto = by policy, inline = one at a time."),
 ]
 BudgetFlag = Annotated[
-    int | None, typer.Option("--error-budget", min=0, help="Stop a stage after this many failed documents.")
+    int | None, typer.Option("--error-budget", min=0, help="Failed documents allowed before a stage stops.")
 ]
 QueueFlag = Annotated[
-    int | None, typer.Option("--max-queue", min=1, help="Documents planned ahead of the workers.")
+    int | None, typer.Option("--max-queue", min=1, help="Documents scheduled ahead of the workers.")
 ]
 
 
 def _run_up_to(last: Step, help_text: str) -> Callable[..., int]:
-    """A command that runs the graph up to a step; stages that are current cost nothing."""
+    """Return a command that runs the stages up to a step."""
 
     def command(
-        home: HomeFlag = None,
+        home_path: HomeFlag = None,
         input: InputFlag = None,
         first: FromFlag = STEPS[0],
         until: UntilFlag = last,
@@ -92,7 +92,7 @@ def _run_up_to(last: Step, help_text: str) -> Callable[..., int]:
         dry_run: DryRunFlag = False,
         as_json: JsonFlag = False,
     ) -> int:
-        stages = wanted_stages(first, until)
+        stages = selected_stages(first, until)
         config = {
             "workers": workers,
             "policy": policy,
@@ -105,30 +105,30 @@ def _run_up_to(last: Step, help_text: str) -> Callable[..., int]:
             "resume": None if resume else False,
             "force": force or None,
         }
-        given = {name: value for name, value in config.items() if value is not None}
+        config = {name: value for name, value in config.items() if value is not None}
         if dry_run:
-            show_plan(home, input, stages, given, as_json)
+            show_plan(home_path, input, stages, config, as_json)
             return 0
-        return _ingest(home, input, stages, given, as_json)
+        return _ingest(home_path, input, stages, config, as_json)
 
     command.__doc__ = help_text
     return command
 
 
-_RUNS = "Stages that are already current are skipped, so this costs only what changed."
-run_all = _run_up_to(STEPS[-1], f"Run every stage: documents to embeddings. {_RUNS}")
-run_doctags = _run_up_to("doctags", f"Run up to doctags: read the documents. {_RUNS}")
-run_chunk = _run_up_to("chunks", f"Run up to chunks: cut the documents. {_RUNS}")
-run_embed = _run_up_to("embeddings", f"Run up to the embeddings of every family. {_RUNS}")
+_SKIPS_DONE = "Documents that are already done are skipped."
+run_all = _run_up_to(STEPS[-1], f"Run all stages, from documents to embeddings. {_SKIPS_DONE}")
+run_doctags = _run_up_to("doctags", f"Run the stages up to doctags: read the documents. {_SKIPS_DONE}")
+run_chunk = _run_up_to("chunks", f"Run the stages up to chunks: read and chunk the documents. {_SKIPS_DONE}")
+run_embed = _run_up_to("embeddings", f"Run all stages up to embeddings, like `ingest all`. {_SKIPS_DONE}")
 
 
 def _ingest(
     path: Path | None, folder: Path | None, stages: list[str], config: dict[str, Any], as_json: bool
 ) -> int:
-    """Scan, run, report; gives the exit code."""
+    """Scan, run the batches and print the result. Return the exit code."""
     home = open_home(path)
     stages = [stage for stage in stages if stage in home.graph]
-    scan = take_in(home, folder, stages, RunOptions(**config))
+    scan = prepare_run(home, folder, stages, RunOptions(**config))
     with executing(home, progress_mode(as_json)) as executor:
         report = run_batches(home, stages, config, executor, reason="cli")
         finish(home, executor, report)
@@ -142,45 +142,45 @@ def _ingest(
 
 @contextlib.contextmanager
 def executing(home: Home, progress: str, *, with_settings: bool = False) -> Iterator[Executor]:
-    """What runs batches of a home in this process, through Dagster, and is ended gently by Ctrl-C.
+    """Open an executor that runs batches of a home in this process; the first Ctrl-C stops it gracefully.
 
-    `with_settings` is for a home whose settings are not those of its own file.
+    `with_settings` is for a home whose settings differ from its own file.
     """
-    with PRESSES.ending_at_once():
+    with INTERRUPTS.exiting_at_once():
         from ingest_assets.defs.in_process import InProcess  # Dagster takes a second to load
 
     grace_s = max(home.options(stage).grace_s for stage in home.graph)
-    answer = f"ingest: stopping; running documents get up to {grace_s:g} s, Ctrl-C again ends at once"
+    message = f"ingest: stopping; documents get up to {grace_s:g} s, Ctrl-C again to stop immediately"
     in_process = InProcess(
         home,
         progress=progress,
         with_settings=with_settings,
-        is_interrupted=lambda: PRESSES.count > 0,
-        during_run=lambda: PRESSES.answered(answer),
+        is_interrupted=lambda: INTERRUPTS.count > 0,
+        during_run=lambda: INTERRUPTS.announcing(message),
     )
     with in_process as executor:
         yield executor
 
 
 def progress_mode(as_json: bool) -> str:
-    """A bar for a person, lines for a log, nothing beside a JSON object."""
+    """Return how to show progress: a bar on a terminal, lines elsewhere, Dagster's log with --json."""
     if as_json:
         return "log"
     return "bar" if sys.stderr.isatty() else "lines"
 
 
 def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dict[str, Any]:
-    """Everything a command has to say, for people and programs alike; a scan if there was one, and the queue
-    if anything ever was in it."""
+    """Return the result of a command as a JSON object, with the scan and the queue if there are any."""
     failed = failures(home, report.errors)
-    found = {} if scan is None else scan_object(scan)
-    queue = queue_object(home)
+    scanned = {} if scan is None else scan_object(scan)
+    problems = scanned.get("problems")
+    queue, assets = queue_object(home), [home.serving_asset(stage) for stage in home.graph]
     return {
         "home": str(home.layout.home),
-        **found,
+        **scanned,
         **corpus_numbers(home),
         **({"queue": queue} if any(queue["states"].values()) else {}),
-        "sets": [each.as_object() for each in buildings(home)],
+        "sets": [switch.as_object() for switch in pending_switches(home)],
         "took_over": report.took_over,
         "failures": failed,
         "broken_batches": report.broken,
@@ -190,13 +190,13 @@ def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dic
             for stage, totals in report.stages.items()
         },
         "wall_seconds": round(report.wall_seconds, 2),
-        "tables": {asset: str(home.layout.asset_folder(asset)) for asset in map(home.serving, home.graph)},
-        "exit_code": int(bool(failed or found.get("problems") or report.broken or queue["states"]["error"])),
+        "tables": {asset: str(home.layout.asset_folder(asset)) for asset in assets},
+        "exit_code": int(bool(failed or problems or report.broken or queue["states"]["error"])),
     }
 
 
 def print_result(result: dict[str, Any]) -> None:
-    """The same, for a person."""
+    """Print the result of a command as text."""
     rows = [
         [stage, t["succeeded"], t["skipped"], t["failed"], t["cancelled"], float(t["seconds"])]
         for stage, t in result["stages"].items()
@@ -207,21 +207,21 @@ def print_result(result: dict[str, Any]) -> None:
     say()
     say(
         f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
-        f"{result['admitted']} admitted, {result['chunks']} chunks, "
+        f"{result['admitted']} admitted, {result['rejected']} rejected, {result['chunks']} chunks, "
         f"{vectors_in_words(result, with_lexical=False)}, "
         f"{len(result['failures'])} failed; "
-        f"{result['wall_seconds']:.1f} s in all."
+        f"{result['wall_seconds']:.1f} s in total."
     )
     for line in result["took_over"].values():
         say(line)
-    for each in result["sets"]:
-        say(each["summary"])
+    for switch in result["sets"]:
+        say(switch["summary"])
     if "queue" in result:
         say(queue_line(result["queue"]))
     for line in failure_lines(result["failures"]):
         warn(line)
     for problem in result.get("problems", ()):
         warn(problem_line(problem))
-    for batch, why in result["broken_batches"].items():
-        warn(f"{batch}: {why}" if batch == STATISTICS else f"batch {batch} is not complete: {why}")
+    for batch, reason in result["broken_batches"].items():
+        warn(f"{batch}: {reason}" if batch == STATISTICS else f"batch {batch} is not complete: {reason}")
     say(f"Tables: {result['home']}/data/<asset>/<batch>.parquet")

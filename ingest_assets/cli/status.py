@@ -1,4 +1,4 @@
-"""`ingest status`: what this home knows and how far each document is."""
+"""`ingest status`: the documents of a home and how far they are processed."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -21,15 +21,15 @@ from ingest_assets.cli.output import (
     warn,
 )
 
-DocumentsFlag = Annotated[bool, typer.Option("--documents", help="One line per document: its checkpoint.")]
+DocumentsFlag = Annotated[bool, typer.Option("--documents", help="List documents with their last stage.")]
 
 
-def status(home: HomeFlag = None, documents: DocumentsFlag = False, as_json: JsonFlag = False) -> None:
-    """Show sources, batches, totals and failures; with --documents, how far each document is."""
-    here = open_home(home, only_looks=True)
-    result = status_object(here)
+def status(home_path: HomeFlag = None, documents: DocumentsFlag = False, as_json: JsonFlag = False) -> None:
+    """Show sources, batches, totals and failures; with --documents, the last stage of each document."""
+    home = open_home(home_path, read_only=True)
+    result = status_object(home)
     if documents:
-        result["checkpoints"] = checkpoints(here)
+        result["checkpoints"] = checkpoints(home)
     if as_json:
         print_json(result)
     else:
@@ -41,7 +41,7 @@ def _print(result: dict[str, Any]) -> None:
     for source in result["sources"]:
         say(f"  watches {source['path']} as {source['name']}")
     if not result["sources"]:
-        say("  watches no folder yet: ingest all --input FOLDER")
+        say("  watches no folder yet; add one: ingest all --input FOLDER")
     say(
         f"{result['known_documents']} documents known, {result['converted']} converted "
         f"({result['pages']} pages), {result['chunks']} chunks, "
@@ -61,7 +61,8 @@ def _print(result: dict[str, Any]) -> None:
     if rows:
         grid("", ["batch", "documents", "complete", "to run"], rows)
     for line in result.get("checkpoints", []):
-        say(f"{line['doc_id']}  {line['stage'] or '-'}  {line['error'] or ''}".rstrip())
+        rejected = f"rejected: {line['rejected']}" if line["rejected"] else ""
+        say(f"{line['doc_id']}  {line['stage'] or '-'}  {line['error'] or rejected}".rstrip())
     for line in failure_lines(result["failures"]):
         warn(line)
     for problem in result["problems"]:
@@ -69,18 +70,18 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _waiting_lines(result: dict[str, Any]) -> Iterator[str]:
-    """What waits in the folders, what will leave the tables, who serves, and what is in the making."""
+    """Yield lines about unscanned changes, rows to be removed, active models and pending switches."""
     folders, gone = result["folders"], result["gone_from_folders"]
     if any(count for name, count in folders.items() if name != "unchanged"):
-        yield f"{scan_line(folders)} `ingest plan` says what a run makes of them."
+        yield f"{scan_line(folders)} `ingest plan` shows what a run would do."
     if gone:
-        files = "1 file is gone from its folder" if gone == 1 else f"{gone} files are gone from their folders"
-        doubt = ", unless only moved," if folders["waiting"] else ""
-        yield f"{files} and{doubt} {'leaves' if gone == 1 else 'leave'} the tables with the next run."
+        files = "1 file was deleted" if gone == 1 else f"{gone} files were deleted"
+        doubt = " or moved" if folders["waiting"] else ""
+        yield f"{files}{doubt}; the next run updates the tables."
     if left := result["deleted_waiting_for_a_run"] - gone:
         rows = "document still has" if left == 1 else "documents still have"
-        yield f"{left} deleted {rows} rows, which leave the tables with the next run."
-    served = [f"{family} by {mark['name']}" for family, mark in result["serving"].items()]
-    if served:
-        yield f"Served: {', '.join(served)}."
-    yield from (each["summary"] for each in result["sets"])
+        yield f"{left} deleted {rows} rows; the next run removes them."
+    active = [f"{family} ({model['name']})" for family, model in result["serving"].items()]
+    if active:
+        yield f"Active model sets: {', '.join(active)}."
+    yield from (pending["summary"] for pending in result["sets"])

@@ -1,4 +1,4 @@
-"""`ingest up`: the web UI and the daemon on this home, until Ctrl-C."""
+"""`ingest up`: run the web UI and the daemon for a home until Ctrl-C."""
 
 import contextlib
 import ctypes
@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from logging.handlers import RotatingFileHandler
 from typing import Annotated
 
@@ -23,38 +23,42 @@ import typer
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.cli.flags import ExperimentalFlag, HomeFlag, JsonFlag
 from ingest_assets.cli.output import print_json, say, warn
-from ingest_assets.cli.signals import PRESSES
+from ingest_assets.cli.signals import INTERRUPTS
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.storage.locks import FileLock
 
 ADDRESS = "127.0.0.1"
-_STOP_SECONDS = 30.0  # runs in the servers let their documents finish
-_STOPPING = f"ingest: stopping; servers and runs get up to {_STOP_SECONDS:g} s, Ctrl-C again ends at once"
+_STOP_SECONDS = 30.0  # active runs finish the documents they have started
+_STOPPING = f"ingest: stopping servers and runs (up to {_STOP_SECONDS:g} s); Ctrl-C again to stop immediately"
 _LOG_BYTES = 10 * 1024 * 1024
 _LOG_FILES = 3
-_PR_SET_PDEATHSIG = 1  # of Linux' prctl; Python has no name for it
+_PR_SET_PDEATHSIG = 1  # a constant of Linux that Python does not export
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 PortFlag = Annotated[int, typer.Option("--port", min=1, max=65535, help="Port of the web UI.")]
 
 
 def up(
-    home: HomeFlag = None,
+    home_path: HomeFlag = None,
     port: PortFlag = 3000,
     experimental: ExperimentalFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Start the web UI and the daemon (sensor, schedule, run queue) on 127.0.0.1; Ctrl-C stops both."""
-    here = open_home(home)
-    here.validate()
-    lock = FileLock(here.layout.up_lock)
+    """Start the web UI and the daemon (sensors, schedule, run queue) on 127.0.0.1; Ctrl-C stops both."""
+    home = open_home(home_path)
+    home.validate()
+    lock = FileLock(home.layout.up_lock)
     if not lock.try_acquire():
-        raise ConfigError(f"{here.layout.home} is already up; stop that `ingest up` first.")
+        raise ConfigError(f"`ingest up` is already running for {home.layout.home}; stop it first.")
     try:
         _require_free(port)
-        environment = _prepare_instance(here)
-        _announce(here, port, as_json)
-        return _serve(here, port, environment)
+        environment = _prepare_instance(home)
+        if not as_json:
+            say(f"Starting the web UI and the daemon for {home.layout.home}. Logs: {home.layout.logs}")
+        code = _serve(home, port, environment, lambda: _announce(home, port, as_json))
+        if not as_json:
+            say("Stopped.")
+        return code
     finally:
         lock.release()
 
@@ -66,21 +70,27 @@ def _require_free(port: int) -> None:
             probe.bind((ADDRESS, port))
         except OSError as error:
             raise ConfigError(
-                f"Port {port} cannot be used ({error.strerror}); give another with --port."
+                f"Port {port} cannot be used ({error.strerror}); choose another with --port."
             ) from None
 
 
 def _prepare_instance(home: Home) -> Mapping[str, str]:
-    """What a crash left behind is cleared away; gives the variables by which servers find the instance."""
-    with PRESSES.ending_at_once():
+    """Clean up after crashed runs, apply the pool limits, and return the environment for the servers."""
+    with INTERRUPTS.exiting_at_once():
         from ingest_assets.defs.instance import apply_pools, environment, open_instance
-        from ingest_assets.defs.orphans import settle_orphans
+        from ingest_assets.defs.orphans import fail_orphaned_runs
 
     with open_instance(home.layout) as instance:
-        for run_id in settle_orphans(instance):
-            warn(f"run {run_id} had lost its process; it is marked as failed and its pool slot is free.")
+        for run_id in fail_orphaned_runs(instance):
+            warn(f"run {run_id} has no process any more; it was marked as failed and its pool slot released.")
         apply_pools(instance, home.settings.pools)
     return environment(home.layout)
+
+
+def _is_answering(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((ADDRESS, port)) == 0
 
 
 def _announce(home: Home, port: int, as_json: bool) -> None:
@@ -91,18 +101,20 @@ def _announce(home: Home, port: int, as_json: bool) -> None:
             {"url": address, "home": str(home.layout.home), "logs": str(home.layout.logs), "pools": pools}
         )
         return
-    say(f"Web UI on {address} for {home.layout.home}; Ctrl-C stops it.")
-    say(f"Logs: {home.layout.logs}")
+    say(f"Web UI on {address}; Ctrl-C stops it.")
     if not home.sources():
-        say("No folder is watched yet: ingest all --input FOLDER, or [sources] in ingest.toml.")
+        say("No folder is watched yet; add one with `ingest all --input FOLDER` or [sources] in ingest.toml.")
 
 
-def _serve(home: Home, port: int, environment: Mapping[str, str]) -> int:
-    """Run all servers until one ends or a signal comes; then end all. Gives the exit code."""
+def _serve(home: Home, port: int, environment: Mapping[str, str], announce: Callable[[], None]) -> int:
+    """Run all servers until one exits or a signal arrives, then stop all. Return the exit code.
+
+    `announce` is called as soon as the web UI accepts connections.
+    """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    # Each starts a code server of its own.
+    # Each server starts its own code server.
     module = ["-m", "ingest_assets.definitions"]
     commands = {
         "web-server": [_program("dagster-webserver"), "-h", ADDRESS, "-p", str(port), *module],
@@ -114,14 +126,18 @@ def _serve(home: Home, port: int, environment: Mapping[str, str]) -> int:
         for server in servers:
             server.kill()
 
-    with PRESSES.answered(_STOPPING, kill):
+    with INTERRUPTS.announcing(_STOPPING, kill):
         try:
-            ended: list[Server] = []
-            while not stop.wait(0.5) and not ended:
-                ended = [server for server in servers if not server.is_running()]
-            for server in ended:
-                warn(f"ingest: the {server.name} ended by itself; its last words are in {server.log}.")
-            return 1 if ended else 0
+            exited: list[Server] = []
+            is_announced = False
+            while not stop.wait(0.5) and not exited:
+                exited = [server for server in servers if not server.is_running()]
+                if not is_announced and not exited and _is_answering(port):
+                    announce()
+                    is_announced = True
+            for server in exited:
+                warn(f"ingest: the {server.name} exited unexpectedly; see {server.log}.")
+            return 1 if exited else 0
         finally:
             for server in servers:
                 server.ask_to_stop()
@@ -130,18 +146,18 @@ def _serve(home: Home, port: int, environment: Mapping[str, str]) -> int:
 
 
 def _program(name: str) -> str:
-    """A command of Dagster's packages: beside this Python, or wherever a shell finds it."""
-    places = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
-    found = shutil.which(name, path=os.pathsep.join(places))
-    if found is None:
+    """Return the path of a Dagster command, installed next to this Python or on PATH."""
+    folders = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
+    program = shutil.which(name, path=os.pathsep.join(folders))
+    if program is None:
         raise ConfigError(
-            f"{name}: not found beside {sys.executable} or on PATH; pip install dagster dagster-webserver."
+            f"{name}: not found next to {sys.executable} or on PATH; install dagster and dagster-webserver."
         )
-    return found
+    return program
 
 
 class Server:
-    """One child: its output goes to a log of bounded size, and it ends when its parent does."""
+    """A child process that logs to a file of limited size and ends when its parent does."""
 
     def __init__(self, name: str, command: list[str], home: Home, environment: Mapping[str, str]) -> None:
         self.name = name
@@ -162,19 +178,19 @@ class Server:
         self._copier.start()
 
     def is_running(self) -> bool:
-        """Until it ends by itself or is stopped."""
+        """True until the process has ended."""
         return self._process.poll() is None
 
     def ask_to_stop(self) -> None:
-        """What Ctrl-C would do."""
+        """Send SIGINT, like Ctrl-C."""
         if self.is_running():
             self._process.send_signal(signal.SIGINT)
 
     def stop(self, limit_seconds: float) -> None:
-        """Wait for the end, then end what the server leaves behind: its code server and the runs in it.
+        """Wait for the server to end, then stop the rest of its group: the code server and the runs in it.
 
-        A run gets SIGTERM, which Dagster turns into an interrupted run whose finished documents are kept;
-        after the limit the rest of the group is killed.
+        Runs get SIGTERM: Dagster interrupts them and their finished documents are kept. Whatever is still
+        running after the limit is killed.
         """
         deadline = time.monotonic() + limit_seconds
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -187,7 +203,7 @@ class Server:
         self._copier.join(timeout=5)
 
     def kill(self) -> None:
-        """No more patience: the server and the runs in it; their worker processes end with them."""
+        """Kill the server and its runs; their worker processes end with them."""
         self._signal_group(signal.SIGKILL)
 
     def _signal_group(self, number: signal.Signals) -> None:
@@ -195,14 +211,14 @@ class Server:
             os.killpg(self._process.pid, number)
 
     def _group(self) -> list[int]:
-        """Living processes of the server's group, the server itself included."""
-        found = []
+        """Return the running processes of the server's group, the server included."""
+        pids = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, ProcessLookupError):
                 is_alive = process.status() != psutil.STATUS_ZOMBIE
                 if os.getpgid(process.pid) == self._process.pid and is_alive:
-                    found.append(process.pid)
-        return found
+                    pids.append(process.pid)
+        return pids
 
     def _copy_output(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -214,6 +230,6 @@ class Server:
 
 
 def _end_with_parent() -> None:
-    """Even a killed parent takes its servers along: two daemons on one home would repeat runs."""
+    """Also end when the parent is killed: two daemons on one home would start runs twice."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

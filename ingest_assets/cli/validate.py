@@ -1,4 +1,4 @@
-"""`ingest validate`: is it the same, byte for byte, whatever runs it?"""
+"""`ingest validate`: check that every backend writes byte-equal tables."""
 
 import sys
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from ingest_assets.app.execution import (
-    Circumstances,
+    ParityConditions,
     ParityRecord,
-    circumstances_of,
+    current_conditions,
     write_record,
 )
 from ingest_assets.app.home import Home, open_home
@@ -21,11 +21,11 @@ from ingest_assets.app.report import scan_object
 from ingest_assets.app.validate import (
     Variant,
     VariantResult,
-    alone,
     choose_variants,
+    lock_validation,
     require_folder,
     run_variants,
-    take_in,
+    scan_input,
 )
 from ingest_assets.cli.flags import ExperimentalFlag, HomeFlag, JsonFlag
 from ingest_assets.cli.output import grid, print_json, problem_line, say, warn
@@ -36,9 +36,7 @@ from ingest_assets.samples import samples_folder
 
 InputFlag = Annotated[
     Path | None,
-    typer.Option(
-        "--input", readable=False, help="Folder with documents to use instead of the shipped samples."
-    ),
+    typer.Option("--input", readable=False, help="Folder with documents (default: the samples)."),
 ]
 OnlyFlag = Annotated[
     str | None,
@@ -47,60 +45,61 @@ OnlyFlag = Annotated[
 WorkersFlag = Annotated[
     str | None,
     typer.Option(
-        "--workers", help="Numbers of workers, as in 1,2,4 (default: these and the home's own; on Ray 1,2)."
+        "--workers",
+        help="Numbers of workers to test (default: 1,2,4 and the configured one; on Ray 1,2).",
     ),
 ]
 
 
 def validate(
-    home: HomeFlag = None,
+    home_path: HomeFlag = None,
     input: InputFlag = None,
     only: OnlyFlag = None,
     workers: WorkersFlag = None,
     experimental: ExperimentalFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Run documents inline, on threads, on processes and on Ray, and compare every byte of every table.
+    """Run documents inline, on threads, processes and Ray, and check that all tables are byte-equal.
 
-    Everything is computed once per backend and number of workers, in homes of their own below
-    state/parity; your own tables are not touched. When all are equal, a record of it is kept, which
-    features.require_parity asks for.
+    Everything is computed once per backend and number of workers, in separate homes below state/parity;
+    your tables are not changed. If all are equal, the result is recorded; features.require_parity needs
+    this record.
     """
-    here = open_home(home)
-    circumstances = circumstances_of(here)  # refuses settings that contradict each other, too
+    home = open_home(home_path)
+    conditions = current_conditions(home)  # also rejects settings that contradict each other
     folder = require_folder(input or samples_folder())
-    variants = choose_variants(here, only, workers)
-    with alone(here):
-        found = take_in(here, folder)
-        if not found.new:
-            raise ConfigError(f"{folder}: no document is here; give a folder with documents.")
-        problems = scan_object(found)["problems"]
+    variants = choose_variants(home, only, workers)
+    with lock_validation(home):
+        scan = scan_input(home, folder)
+        if not scan.new:
+            raise ConfigError(f"{folder}: contains no documents; choose a folder with documents.")
+        problems = scan_object(scan)["problems"]
         if not as_json:
-            _announce(here, folder, found.new, variants, problems)
+            _announce(home, folder, scan.new, variants, problems)
         progress = "bar" if sys.stderr.isatty() and not as_json else "log"
         run = partial(executing, progress=progress, with_settings=True)
-        results = run_variants(here, variants, run, _teller(len(variants), as_json))
-        objection = _objection(results, circumstances)
-        _keep_or_drop_record(here, folder, circumstances, results, objection)
+        results = run_variants(home, variants, run, _progress_printer(len(variants), as_json))
+        objection = _objection(results, conditions)
+        _update_record(home, folder, conditions, results, objection)
     if as_json:
-        print_json(_result_object(here, folder, circumstances, results, objection) | {"problems": problems})
+        print_json(_result_object(home, folder, conditions, results, objection) | {"problems": problems})
     else:
-        _print_results(here, results, objection)
+        _print_results(home, results, objection)
     return 0 if objection is None else 1
 
 
-def _objection(results: Sequence[VariantResult], then: Circumstances) -> str | None:
-    """Why nothing is proved, in words; None when all is equal and there was something to be equal."""
+def _objection(results: Sequence[VariantResult], conditions: ParityConditions) -> str | None:
+    """Return why the tables are not proved equal; None if they are."""
     compared = _compared(results)
     bad = [result for result in compared if not result.is_good()]
     if bad and bad[0] is results[0]:
-        return "The inline run is not complete, so there is nothing to compare with."
+        return "The inline run is not complete, so there is nothing to compare with; fix its errors."
     if bad:
         return f"{len(bad)} of {len(compared) - 1} runs differ from the inline run or are not complete."
     if not results[0].done:
-        return "No document could be done, so nothing is proved."
-    if code_version_on_disk() != then.code_version:
-        return "The code changed on disk during the runs, so nothing is proved; start again."
+        return "Every document failed, so nothing was compared; choose documents that can be read."
+    if code_version_on_disk() != conditions.code_version:
+        return "The code changed on disk during the runs, so the result is not valid; start again."
     return None
 
 
@@ -108,20 +107,20 @@ def _compared(results: Sequence[VariantResult]) -> list[VariantResult]:
     return [result for result in results if result.status != "not installed"]
 
 
-def _keep_or_drop_record(
+def _update_record(
     home: Home,
     folder: Path,
-    circumstances: Circumstances,
+    conditions: ParityConditions,
     results: Sequence[VariantResult],
     objection: str | None,
 ) -> None:
-    """A proof is kept, a disproof removes the proof before it."""
+    """Write the record of equal tables, or remove an older record if a run differs."""
     if any(result.status == "different" for result in results):
         home.layout.parity_record.unlink(missing_ok=True)
     if objection is None:
         ran = [result.variant for result in _compared(results)]
         record = ParityRecord(
-            circumstances=circumstances,
+            conditions=conditions,
             gpu_on_threads=any(result.variant.note for result in results),
             workers=_workers_by_kind(ran),
             tables=results[0].tables,
@@ -134,40 +133,40 @@ def _keep_or_drop_record(
 
 def _workers_by_kind(variants: Sequence[Variant]) -> dict[str, list[int]]:
     grouped = groupby(variants, key=lambda variant: str(variant.kind))
-    return {kind: [variant.workers for variant in each] for kind, each in grouped}
+    return {kind: [variant.workers for variant in group] for kind, group in grouped}
 
 
 def _announce(
     home: Home, folder: Path, documents: int, variants: Sequence[Variant], problems: Sequence[dict[str, Any]]
 ) -> None:
-    ways = [f"{kind} {', '.join(map(str, numbers))}" for kind, numbers in _workers_by_kind(variants).items()]
-    say(f"{documents} documents of {folder}, with as many workers: {'; '.join(ways)}.")
+    kinds = [f"{kind} {', '.join(map(str, numbers))}" for kind, numbers in _workers_by_kind(variants).items()]
+    say(f"{documents} documents of {folder}; numbers of workers: {'; '.join(kinds)}.")
     runs = sum(variant.is_installed for variant in variants)
     say(
-        f"That is {runs} runs from documents to vectors, each from nothing, below "
-        f"{home.layout.parity_runs}; your own tables are not touched."
+        f"{runs} runs from documents to vectors, each in an empty home below "
+        f"{home.layout.parity_runs}; your tables are not changed."
     )
     for problem in problems:
         warn(problem_line(problem))
 
 
-def _teller(runs: int, as_json: bool) -> Any:
-    """One line per run while it goes on; nothing beside a JSON object."""
-    told: list[VariantResult] = []
+def _progress_printer(runs: int, as_json: bool) -> Any:
+    """Return a function that prints a line per finished run; with --json it prints nothing."""
+    finished: list[VariantResult] = []
 
-    def tell(result: VariantResult) -> None:
-        told.append(result)
+    def print_result(result: VariantResult) -> None:
+        finished.append(result)
         if not as_json:
-            which = f"{result.variant.kind} {result.variant.workers}"
-            warn(f"run {len(told)} of {runs}: {which}, {result.status}, {result.seconds:.1f} s")
+            variant = f"{result.variant.kind} {result.variant.workers}"
+            warn(f"run {len(finished)} of {runs}: {variant}, {result.status}, {result.seconds:.1f} s")
 
-    return tell
+    return print_result
 
 
 def _result_object(
     home: Home,
     folder: Path,
-    circumstances: Circumstances,
+    conditions: ParityConditions,
     results: Sequence[VariantResult],
     objection: str | None,
 ) -> dict[str, Any]:
@@ -176,7 +175,7 @@ def _result_object(
         "input": str(folder),
         "documents": results[0].done + results[0].failed,
         "runs": [_run_object(result) for result in results],
-        **circumstances.model_dump(),
+        **conditions.model_dump(),
         "objection": objection,
         "record": str(home.layout.parity_record) if objection is None else None,
         "exit_code": 0 if objection is None else 1,
@@ -212,11 +211,11 @@ def _print_results(home: Home, results: Sequence[VariantResult], objection: str 
     for result in results:
         if result.why:
             warn(f"{result.variant.kind} {result.variant.workers}: {result.status}: {result.why}")
-            warn(f"  its tables are kept in {result.kept}")
+            warn(f"  its tables are in {result.kept}")
     if objection is not None:
         say(objection)
         return
     compared = _compared(results)
-    what = f"All {len(compared)} runs gave the same {len(results[0].tables)} tables, byte for byte"
-    left_out = "" if len(compared) == len(results) else "; ray is not installed and was left out"
-    say(f"{what}{left_out}. Recorded in {home.layout.parity_record}.")
+    equal = f"All {len(compared)} runs wrote the same {len(results[0].tables)} tables, byte for byte"
+    skipped = "" if len(compared) == len(results) else "; ray is not installed and was skipped"
+    say(f"{equal}{skipped}. Recorded in {home.layout.parity_record}.")

@@ -1,4 +1,4 @@
-"""What holds for any model behind an address: how it is named, whose key is sent, what its statuses mean."""
+"""Rules for every model served over HTTP: URLs, API keys, status codes and `Retry-After`."""
 
 import email.utils
 import re
@@ -12,55 +12,54 @@ _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_R
 
 
 def is_busy(status: int) -> bool:
-    """True for what may pass by itself: the same request can work later."""
+    """Return True for temporary errors: the same request may succeed later."""
     return status in _BUSY or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def checked_address(value: str) -> str:
-    """Settings are shown and logged, so an address must not hold a secret; empty stays empty."""
+def validated_url(value: str) -> str:
+    """Return a valid URL without credentials (settings are shown and logged), or an empty string."""
     try:
         parts = urlsplit(value)
-        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname)
-        named = parts.username is not None or parts.password is not None
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname)
+        has_credentials = parts.username is not None or parts.password is not None
     except ValueError:
-        is_whole, named = False, False
-    if value and (named or not is_whole or "#" in value):
-        raise ValueError("should be an http:// or https:// address without a user name or password")
+        is_http, has_credentials = False, False
+    if value and (has_credentials or not is_http or "#" in value):
+        raise ValueError("should be an http:// or https:// URL without a user name or password")
     return value
 
 
-def shown_address(url: str) -> str:
-    """The URL as it may be shown: a query may hold what is nobody's business."""
+def redacted_url(url: str) -> str:
+    """Return the URL without its query, which may contain secrets."""
     return url.partition("?")[0]
 
 
-def key_fault(variable: str, environ: Mapping[str, str]) -> str:
-    """What is wrong with the key that the environment holds, in words that do not tell it."""
+def find_key_fault(variable: str, environ: Mapping[str, str]) -> str:
+    """Return what is wrong with the API key in the environment, without revealing it; empty if nothing."""
     key = environ.get(variable, "") if variable else ""
     if variable and not key:
-        return f"the environment has no {variable}"
+        return f"{variable} is not set"
     if not key.isascii() or not key.isprintable() or key != key.strip():
-        return f"{variable} holds characters that no key has"
+        return f"{variable} contains characters that are not valid in a key"
     return ""
 
 
-def retry_after_s(given: str, now_epoch_s: float) -> float | None:
-    """How long a `Retry-After` asks to wait, in seconds or until a date; at most a day.
+def retry_after_s(header: str, now_epoch_s: float) -> float | None:
+    """Return the wait in seconds that a `Retry-After` header (seconds or a date) asks for, at most one day.
 
-    None where it asks for nothing: taken at its word, a 0 or a date that is past would spend all attempts
-    within a moment.
+    Return None for 0, a past date or an invalid value: obeying those would use up all attempts at once.
     """
-    given = given.strip()
-    if re.fullmatch(r"\d+", given, re.ASCII):
-        seconds = float(given[:9])
+    header = header.strip()
+    if re.fullmatch(r"\d+", header, re.ASCII):
+        seconds = float(header[:9])
     else:
-        moment = epoch_s(given)
-        seconds = 0.0 if moment is None else moment - now_epoch_s
+        date = epoch_s(header)
+        seconds = 0.0 if date is None else date - now_epoch_s
     return min(seconds, MAX_RETRY_AFTER_S) if seconds > 0 else None
 
 
 def epoch_s(text: str) -> float | None:
-    """The moment of a date in a header, or None."""
+    """Parse an HTTP date; None if invalid."""
     try:
         return email.utils.parsedate_to_datetime(text).timestamp()
     except (TypeError, ValueError, OverflowError, IndexError):

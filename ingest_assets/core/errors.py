@@ -1,8 +1,8 @@
-"""What can go wrong, as types: category, code and `retryable` belong to the class, never to a message."""
+"""Errors as types: category, code and `retryable` belong to the class, never to a message."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -12,19 +12,19 @@ Category = Literal[
 
 
 class IngestError(Exception):
-    """A fault this product explains in one line: what, where, what to do."""
+    """An error that is explained in one line: what happened, where, what to do."""
 
 
 class ConfigError(IngestError):
-    """A setting or a command-line value is wrong; nothing was started."""
+    """A setting or a command-line value is invalid; nothing was started."""
 
 
 class TableMissing(IngestError):
-    """A table that is needed has not been made yet."""
+    """A required table does not exist yet."""
 
 
 class ItemError(IngestError):
-    """One item failed. Subclasses say how; instances say which and why."""
+    """One item failed. The class says how, the instance says why."""
 
     category: Category = "unknown"
     code: str = "E_UNKNOWN"
@@ -35,16 +35,16 @@ class ItemError(IngestError):
         self.detail = dict(detail or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors cross process boundaries; keyword-only constructors would not survive the default."""
+        """Pickle without calling subclass constructors, since errors cross process boundaries."""
         return _rebuild, (type(self), str(self), self.detail)
 
 
-def _rebuild(kind: type[ItemError], message: str, detail: dict[str, Any]) -> ItemError:
-    return kind(message, detail=detail)
+def _rebuild(error_type: type[ItemError], message: str, detail: dict[str, Any]) -> ItemError:
+    return error_type(message, detail=detail)
 
 
 class ItemTimeout(ItemError):
-    """The item ran past its time limit."""
+    """The item exceeded its time limit."""
 
     category = "timeout"
     code = "E_TIMEOUT"
@@ -52,7 +52,7 @@ class ItemTimeout(ItemError):
 
 
 class WorkerDied(ItemError):
-    """The process that worked on the item ended: a crash in native code, or the out-of-memory killer."""
+    """The item's worker process ended: a crash in native code, or the out-of-memory killer."""
 
     category = "runtime"
     code = "E_WORKER_DIED"
@@ -60,7 +60,7 @@ class WorkerDied(ItemError):
 
 
 class WorkerLost(ItemError):
-    """The machine or the actor that worked on the item is gone; the item itself is not to blame."""
+    """The machine or Ray actor that ran the item is gone. The item did not cause this."""
 
     category = "runtime"
     code = "E_WORKER_LOST"
@@ -68,14 +68,14 @@ class WorkerLost(ItemError):
 
 
 class MemoryExceeded(ItemError):
-    """The item needed more memory than one worker may have; again it would need as much."""
+    """The item needed more memory than one worker may use. A retry would need the same."""
 
     category = "runtime"
     code = "E_RESOURCE_MEMORY"
 
 
 class ItemCancelled(ItemError):
-    """The stage ended before the item could."""
+    """The stage stopped before the item finished."""
 
     category = "cancelled"
     code = "E_CANCELLED"
@@ -83,21 +83,36 @@ class ItemCancelled(ItemError):
 
 
 class SubmitFailed(ItemError):
-    """The backend did not take the item: it does not pickle, or the backend is closed."""
+    """A backend could not start a job: the work cannot be pickled, or the backend is closed or broken."""
 
     category = "runtime"
     code = "E_EXECUTION_SUBMIT"
 
 
+class ResultTimeout(ItemError):
+    """A job has no result yet. It goes on; ask for its result again."""
+
+    category = "timeout"
+    code = "E_EXECUTION_TIMEOUT"
+    retryable = True
+
+
+class JobNotFound(ItemError):
+    """The backend does not know the job id, or has already returned the job's result."""
+
+    category = "contract"
+    code = "E_EXECUTION_NOT_FOUND"
+
+
 class QuarantineFailed(ItemError):
-    """What a forced item would overwrite could not be moved away, so the item did not run."""
+    """A forced item did not run, because its old output could not be moved to quarantine."""
 
     category = "io"
     code = "E_QUARANTINE"
 
 
 class DocumentMissing(ItemError):
-    """The file was there when the folder was scanned and is not there now."""
+    """The file existed when the folder was scanned and does not exist now."""
 
     category = "input"
     code = "E_DOCUMENT_MISSING"
@@ -105,9 +120,9 @@ class DocumentMissing(ItemError):
 
 
 class NotAcquired(ItemError):
-    """The queue has given a document up; the failure is the one of its last attempt.
+    """The queue has abandoned a document. Category and code are those of its last attempt.
 
-    Only who queues it again makes a further attempt: a run does not, whatever the category.
+    A run does not retry it; it must be queued again.
     """
 
     code = "E_NOT_ACQUIRED"
@@ -119,14 +134,14 @@ class NotAcquired(ItemError):
 
 
 class NotAFile(ItemError):
-    """A path that names a folder, a device or a pipe where a document is wanted."""
+    """The path is a folder, a device or a pipe, not a regular file."""
 
     category = "input"
     code = "E_NOT_A_FILE"
 
 
 class DocumentChanged(ItemError):
-    """The file's bytes are not the ones the ledger knows; the next scan sees the new ones."""
+    """The file's content differs from the ledger's hash. The next scan records the new content."""
 
     category = "input"
     code = "E_DOCUMENT_CHANGED"
@@ -134,7 +149,7 @@ class DocumentChanged(ItemError):
 
 
 class DocumentUnreadable(ItemError):
-    """The operating system refused to give the file's bytes."""
+    """The operating system could not read the file."""
 
     category = "io"
     code = "E_DOCUMENT_UNREADABLE"
@@ -142,24 +157,24 @@ class DocumentUnreadable(ItemError):
 
 
 class ContractBroken(ItemError):
-    """A stage produced rows that break its own table's rules."""
+    """A stage produced rows that violate the rules of its table."""
 
     category = "contract"
     code = "E_CONTRACT"
 
 
 class TableDamaged(ItemError):
-    """A table of which not all can be read: a bad disk, or a file that something else has written to."""
+    """Part of a table cannot be read: a bad disk, or another program wrote to the file."""
 
     category = "io"
     code = "E_TABLE_DAMAGED"
 
     @classmethod
-    def at(cls, path: Path, why: Exception) -> "TableDamaged":
-        """Named by its file, with the first line of what its reader says."""
-        reason = next(iter(str(why).splitlines()), "") or type(why).__name__
+    def at(cls, path: Path, cause: Exception) -> "TableDamaged":
+        """Return an error with the path and the first line of the cause."""
+        reason = next(iter(str(cause).splitlines()), "") or type(cause).__name__
         return cls(
-            f"{path} is damaged ({reason}); remove it and run `ingest all`, which makes it anew.",
+            f"{path} is damaged ({reason}). Remove it and run `ingest all` to rebuild it.",
             detail={"path": str(path)},
         )
 
@@ -168,8 +183,30 @@ class TableDamaged(ItemError):
         return Path(self.detail["path"])
 
 
+T = TypeVar("T")
+
+
+def caught(
+    call: Callable[[], T], kinds: tuple[type[BaseException], ...] = (Exception,)
+) -> tuple[T | None, BaseException | None]:
+    """Return the value of foreign code (a stage, a hook, submitted work), or what it raised."""
+    try:
+        return call(), None
+    except kinds as error:  # whatever it raises must not end the run; interrupts are no `Exception`
+        return None, error
+
+
+def item_error(error: BaseException) -> ItemError:
+    """Return the error itself, or an `ItemError` with its type and text."""
+    if isinstance(error, ItemError):
+        return error
+    if isinstance(error, MemoryError):
+        return MemoryExceeded("the machine is out of memory")
+    return ItemError(f"{type(error).__name__}: {error}")
+
+
 class StageError(BaseModel):
-    """An item's failure as a record: what manifests, footers and the failure inbox hold."""
+    """An item's failure as stored in manifests, table footers and the failure inbox."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -184,36 +221,32 @@ class StageError(BaseModel):
     @field_validator("message")
     @classmethod
     def _storable(cls, message: str) -> str:
-        """Lone surrogates, from broken documents and file names, have no UTF-8 form."""
+        """Escape lone surrogates (from broken documents and file names), which UTF-8 cannot encode."""
         return message.encode("utf-8", "backslashreplace").decode()
 
     @classmethod
     def of(cls, error: BaseException, *, stage: str, item_id: str) -> "StageError":
-        """Classify by type. An error this product does not know is not retried."""
-        if isinstance(error, MemoryError):
-            error = MemoryExceeded("the machine gave the item no more memory")
-        if not isinstance(error, ItemError):
-            error = ItemError(f"{type(error).__name__}: {error}")
+        """Classify an error by its type. Unknown errors are not retried."""
+        classified = item_error(error)
         return cls(
             stage=stage,
             item_id=item_id,
-            category=error.category,
-            code=error.code,
-            message=str(error),
-            retryable=error.retryable,
-            detail=error.detail,
+            category=classified.category,
+            code=classified.code,
+            message=str(classified),
+            retryable=classified.retryable,
+            detail=classified.detail,
         )
 
 
-def is_given_up(error: StageError) -> bool:
-    """True for a document that the queue has given up."""
+def is_abandoned(error: StageError) -> bool:
+    """Return True for a document that the queue has abandoned."""
     return bool(error.detail.get("given_up"))
 
 
-def is_for_good(error: StageError) -> bool:
-    """True for a failure that no run tries again by itself: the item's own fault, or given up.
+def is_permanent(error: StageError) -> bool:
+    """Return True for a failure that runs do not retry: invalid input, or abandoned by the queue.
 
-    Whatever else fails may be mended outside: a missing library, a full disk, an endpoint that gives other
-    vectors than it promised, a bug. Only bad input stays bad.
+    All other causes can be fixed from outside: a missing library, a full disk, a wrong endpoint, a bug.
     """
-    return is_given_up(error) or (error.category == "input" and not error.retryable)
+    return is_abandoned(error) or (error.category == "input" and not error.retryable)

@@ -7,25 +7,25 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ingest_assets.core.errors import StageError, is_for_good
+from ingest_assets.core.errors import StageError, is_permanent
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a table says of one item: which fingerprint it was made with, and how many rows it gave."""
+    """A table's entry for one item: the fingerprint of its rows, and their number."""
 
     fingerprint: str
     rows: int
 
 
 def is_current(record: Record | None, fingerprint: str) -> bool:
-    """Done means equal fingerprints and at least one row. Resume and the asset checks both ask here."""
+    """Return True if the fingerprints are equal and there is at least one row."""
     return record is not None and record.fingerprint == fingerprint and record.rows >= 1
 
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """One unit of a stage's work: small, immutable and picklable; bytes stay on disk."""
+    """One unit of a stage's work: small, immutable and picklable. Content stays in files."""
 
     item_id: str
     fingerprint: str
@@ -39,20 +39,20 @@ class WorkItem:
     on_hold: bool = False
 
     def satisfies(self) -> bool:
-        """True when what is stored already answers this item."""
+        """Return True if the stored rows are current."""
         return is_current(self.record, self.fingerprint)
 
     def is_known_to_fail(self) -> bool:
-        """True when the very same item failed before, and for good.
+        """Return True if this item failed before with the same fingerprint and must not run again.
 
-        On hold, it is not asked why the item failed: others are to be tried again, not this one.
+        That is a permanent failure, or any failure while a run retries other items (`on_hold`).
         """
         failure = self.known_failure
-        return failure is not None and (self.on_hold or is_for_good(failure))
+        return failure is not None and (self.on_hold or is_permanent(failure))
 
 
-def retrying(items: Iterable[WorkItem], item_ids: Collection[str]) -> list[WorkItem]:
-    """The items with the failures of the named ones forgotten and all other failed ones on hold."""
+def select_for_retry(items: Iterable[WorkItem], item_ids: Collection[str]) -> list[WorkItem]:
+    """Return the items with the failures of `item_ids` cleared and all other failed items on hold."""
     return [
         replace(item, known_failure=None)
         if item.item_id in item_ids
@@ -63,7 +63,7 @@ def retrying(items: Iterable[WorkItem], item_ids: Collection[str]) -> list[WorkI
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a stage should do, in the order its rows will stand. `items` is consumed lazily, once."""
+    """The items of a stage run, in the order of their rows. `items` is consumed lazily, once."""
 
     stage: str
     items: Iterable[WorkItem]
@@ -72,21 +72,21 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ItemContext:
-    """What a worker may know about its attempt; `anew` when nothing that is stored may spare the work."""
+    """A worker's information about its attempt. With `force`, stored results must not be reused."""
 
     attempt_no: int = 1
     workers: int = 1
     deadline_epoch_s: float | None = None
-    anew: bool = False
+    force: bool = False
     counts: dict[str, int] = field(default_factory=dict)
 
     def count(self, name: str, number: int = 1) -> None:
-        """Add to a counter of this attempt; manifest, outcome and the UI show the sums."""
+        """Increase a counter of this attempt; manifest, outcome and UI show the sums."""
         self.counts[name] = self.counts.get(name, 0) + number
 
 
 class Result(BaseModel):
-    """What a worker reports for one item: counters and where its output rests, never the output."""
+    """A worker's report on one item: counters and output paths, never the output itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -98,7 +98,7 @@ class Result(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Bytes in the store, under their sha256; `is_new` when they were not there before."""
+    """A stored file, named by its sha256; `is_new` if the store did not have it before."""
 
     path: Path
     content_hash: str
@@ -106,13 +106,13 @@ class Blob:
     is_new: bool
 
 
-# What a stage run amounted to, in numbers that always add up.
+# The result of a stage run.
 
 Verdict = Literal["run", "skip", "known_failure"]
 
 
 class Percentiles(BaseModel):
-    """Seconds at the 50th, 95th and 99th percentile; zero when nothing ran."""
+    """Seconds at the 50th, 95th and 99th percentile; zero if nothing ran."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -122,7 +122,7 @@ class Percentiles(BaseModel):
 
 
 class StageOutcome(BaseModel):
-    """`scheduled = succeeded + failed + cancelled`; `skipped` is counted apart."""
+    """Counts and times of a stage run: `scheduled = succeeded + failed + cancelled`, without `skipped`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -132,9 +132,7 @@ class StageOutcome(BaseModel):
     workers_reason: str = ""
     scheduled: int = 0
     skipped: int = 0
-    known_failures: int = Field(
-        0, description="Of the skipped: items that failed before and would fail again."
-    )
+    known_failures: int = Field(0, description="Skipped items that failed before and are not retried.")
     succeeded: int = 0
     failed: int = 0
     cancelled: int = 0
@@ -147,15 +145,15 @@ class StageOutcome(BaseModel):
     items_per_s: float = 0.0
     queue_s: Percentiles = Percentiles()
     exec_s: Percentiles = Percentiles()
-    errors: tuple[StageError, ...] = Field((), description="One per failed item: its last error.")
-    warnings: tuple[str, ...] = Field((), description="What hooks or workers complained about.")
+    errors: tuple[StageError, ...] = Field((), description="The last error of each failed item.")
+    warnings: tuple[str, ...] = Field((), description="Warnings of hooks and workers.")
     verdicts: dict[str, Verdict] = Field(default_factory=dict, description="Filled by a dry run.")
 
 
-# The steps that people run by name, in this order; each step is a job of its own.
+# The steps of the command line, in order; each is also a Dagster job.
 Step = Literal["documents", "doctags", "admission", "chunks", "embeddings"]
 STEPS: tuple[Step, ...] = get_args(Step)
 
 
-# `timeout` and some supervisors send a signal to a process and then to its whole group: that is one press.
-SAME_PRESS_S = 0.05
+# `timeout` and some supervisors signal a process and then its whole group: both count as one signal.
+SIGNAL_DEBOUNCE_S = 0.05

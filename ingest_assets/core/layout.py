@@ -1,16 +1,17 @@
-"""Every path of a home folder is built here, and nowhere else."""
+"""All paths of a home folder."""
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import sha256_text
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The folder tree below `INGEST_HOME`: `data/` is the product, `state/` what is known about it."""
+    """The folder tree of `INGEST_HOME`: `data/` contains the results, `state/` everything else."""
 
     home: Path
 
@@ -24,7 +25,7 @@ class Layout:
 
     @property
     def logs(self) -> Path:
-        """What the servers of `ingest up` print."""
+        """Output of the servers that `ingest up` starts."""
         return self.state / "logs"
 
     @property
@@ -33,7 +34,7 @@ class Layout:
 
     @property
     def cache(self) -> Path:
-        """What need not be computed again, and may be lost."""
+        """Caches; safe to delete."""
         return self.state / "cache"
 
     @property
@@ -42,12 +43,12 @@ class Layout:
 
     @property
     def instance_file(self) -> Path:
-        """A home's own settings of the Dagster instance; without them the shipped ones hold."""
+        """A home's own Dagster instance settings; the packaged ones apply if it does not exist."""
         return self.home / "dagster.yaml"
 
     @property
     def instance_copy(self) -> Path:
-        """What Dagster reads: `state/` is its `DAGSTER_HOME`, so that all it stores is there."""
+        """The copy that Dagster reads: `state/` is its `DAGSTER_HOME`."""
         return self.state / "dagster.yaml"
 
     @property
@@ -60,7 +61,7 @@ class Layout:
 
     @property
     def parity(self) -> Path:
-        """What `ingest validate` has proved, and the homes it tries things in."""
+        """Results of `ingest validate`, and its temporary homes."""
         return self.state / "parity"
 
     @property
@@ -76,11 +77,11 @@ class Layout:
         return self.parity / "runs"
 
     def parity_home(self, name: str) -> Path:
-        """A home of its own, with data and state, for one run that is compared with others."""
+        """The separate home of one run of `ingest validate`."""
         return self.parity_runs / name
 
     def evaluation_home(self, name: str) -> Path:
-        """A home of its own, with data and state, for a labelled set."""
+        """The separate home of a labelled set."""
         return self.state / "evaluation" / name
 
     @property
@@ -91,22 +92,22 @@ class Layout:
         return self.data / asset
 
     def table(self, asset: str, batch: str) -> Path:
-        return self.asset_folder(asset) / f"{batch}.parquet"
+        return self.asset_folder(asset) / f"{_file_name(batch)}.parquet"
 
     def parts(self, asset: str, batch: str) -> Path:
-        return self.asset_folder(asset) / ".parts" / batch
+        return self.asset_folder(asset) / ".parts" / _file_name(batch)
 
     def part(self, asset: str, batch: str, item_id: str) -> Path:
         return self.parts(asset, batch) / f"{sha256_text(item_id)}.parquet"
 
     def part_paths(self, asset: str, batch: str) -> Callable[[str], str]:
-        """The same for every item of a batch, as texts: paths are dear to build one by one."""
+        """Return a function from item id to part path, as strings: `Path` objects are slow for many items."""
         folder = str(self.parts(asset, batch))
         return lambda item_id: f"{folder}{os.sep}{sha256_text(item_id)}.parquet"
 
     @property
     def blobs(self) -> Path:
-        """Fetched bytes by their hash, and beside them what is still on its way: one file system for both."""
+        """Fetched files by hash, and partial downloads on the same file system."""
         return self.data / "blobs"
 
     def blob(self, content_hash: str) -> Path:
@@ -117,31 +118,31 @@ class Layout:
         return self.blobs / ".partial"
 
     def partial(self, key: str) -> Path:
-        """The bytes of a download that is not complete, found again by what it is a download of."""
+        """The content of an incomplete download, by its key."""
         return self.partials / f"{sha256_text(key)}.part"
 
     def partial_note(self, key: str) -> Path:
-        """What is known of a partial file: how much of it is safe, and when it may be continued."""
+        """The state of a partial download: its flushed size and the conditions for resuming it."""
         return self.partials / f"{sha256_text(key)}.json"
 
     def lock(self, asset: str, batch: str) -> Path:
-        """One for a batch's tables in all sets of a family, so that it outlives their changing places."""
-        return self.state / "locks" / asset.partition("@")[0] / f"{batch}.lock"
+        """The lock of a batch's tables; all model sets of a family share it, so it survives a switch."""
+        return self.state / "locks" / asset.partition("@")[0] / f"{_file_name(batch)}.lock"
 
     def family_lock(self, asset: str) -> Path:
-        """Shared by those who write tables of a family; who lets sets change places holds it alone."""
+        """The lock of a family: writers of its tables share it, a cut-over takes it exclusively."""
         return self.state / "locks" / f"{asset.partition('@')[0]}.lock"
 
     def claim_lock(self, asset: str) -> Path:
-        """Held for the moment in which a set is given its place."""
+        """The lock held while a model set is assigned its folder."""
         return self.state / "locks" / f"{asset.partition('@')[0]}.claim.lock"
 
-    def set_mark(self, asset: str) -> Path:
-        """Of which set the tables of a folder are."""
+    def set_state(self, asset: str) -> Path:
+        """The file that names the model set of a folder's tables."""
         return self.asset_folder(asset) / ".set.json"
 
     def set_change(self, asset: str) -> Path:
-        """That two sets of a family are about to change places."""
+        """The file that records a cut-over in progress."""
         folder = self.asset_folder(asset)
         return folder.with_name(f".{folder.name}.change.json")
 
@@ -149,4 +150,11 @@ class Layout:
         return self.state / "manifests" / f"{stage}.jsonl"
 
     def quarantine(self, asset: str, batch: str) -> Path:
-        return self.state / "quarantine" / asset / batch
+        return self.state / "quarantine" / asset / _file_name(batch)
+
+
+def _file_name(batch: str) -> str:
+    """Return the batch; raise `ConfigError` for one that, as a file name, would lead to another folder."""
+    if batch in ("", ".", "..") or "/" in batch or "\0" in batch:
+        raise ConfigError(f"{batch!r} is not the name of a batch. `ingest status` lists the batches.")
+    return batch

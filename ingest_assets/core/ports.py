@@ -1,7 +1,6 @@
-"""Where the rooms meet: protocols and duplicate claims, so that no middle room imports another."""
+"""Protocols and duplicate claims that rooms share, so that no middle room imports another."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,19 +10,20 @@ import numpy as np
 
 from ingest_assets.core.errors import StageError
 from ingest_assets.core.items import Blob, ItemContext, Result, StageOutcome, WorkItem
-from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, Kind
+from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, TextKind
 
-Call = Callable[[WorkItem, ItemContext], Any]
+# What a backend runs. Processes and Ray pickle it: a top-level function, or a `functools.partial` of one.
+Work = Callable[[], Any]
 
 
 class Worker(Protocol):
-    """What happens to one item. Picklable; raises `ItemError`s; opens heavy things where it runs."""
+    """Processes one item. Picklable; raises `ItemError`; opens models and other large objects lazily."""
 
     def __call__(self, item: WorkItem, context: ItemContext) -> Result: ...
 
 
 class Hooks(Protocol):
-    """Calls around a stage and its items. An exception in a hook is a warning, never a failed item."""
+    """Callbacks around a stage and its items. An exception in a hook becomes a warning, not a failed item."""
 
     def before_stage(self, stage: str) -> None: ...
     def after_stage(self, outcome: StageOutcome) -> None: ...
@@ -32,7 +32,7 @@ class Hooks(Protocol):
 
 
 class Progress(Protocol):
-    """Someone who wants to know how far a stage is."""
+    """Receives the progress of a stage."""
 
     def start(self, stage: str, total: int | None) -> None: ...
     def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None: ...
@@ -40,58 +40,69 @@ class Progress(Protocol):
 
 
 class ExecutionBackend(Protocol):
-    """Where attempts run. `submit` starts work at once or as soon as a worker is free.
-
-    A future ends with the call's value, or with an `ItemError`: `ItemTimeout`, `WorkerDied`, `WorkerLost`,
-    `ItemCancelled`. The time limit counts from when the item starts. `close` leaves no future open and may be
-    called twice.
-    """
+    """Runs work on workers: `submit` starts a job, `get_result` waits for it and returns its result."""
 
     @property
     def workers(self) -> int:
-        """How many items run at the same time."""
+        """How many jobs run at the same time."""
         ...
 
     @property
     def abandoned(self) -> int:
-        """Workers that are lost to items past their time limit and cannot be stopped."""
+        """Workers lost to jobs that exceeded their time limit and cannot be stopped."""
         ...
 
     @property
     def broken(self) -> str | None:
-        """Why no item can run here any more, in words for the stage's reason to stop."""
+        """Why no job can run here any more, worded as the reason for which a stage stops."""
         ...
 
     @property
     def is_inline(self) -> bool:
-        """True where `submit` itself makes the call; elsewhere it returns at once."""
+        """True if `submit` runs the work itself; other backends return at once."""
         ...
 
-    def submit(
-        self,
-        call: Call,
-        item: WorkItem,
-        context: ItemContext,
-        timeout_s: float,
-    ) -> Future[Any]: ...
-    def close(self, grace_s: float) -> None: ...
+    def submit(self, work: Work, timeout_s: float = 0.0, on_end: Callable[[str], None] | None = None) -> str:
+        """Start work now, or as soon as a worker is free, and return the job id.
+
+        The time limit `timeout_s` counts from the start of the work; 0 means none. `on_end` gets the job id
+        when there is a result; it is called on any thread and must return quickly. Raises `SubmitFailed`.
+        """
+        ...
+
+    def get_result(self, job_id: str, timeout: float | None = None) -> Any:
+        """Wait for the result, return it and release the job id; raise what the work raised.
+
+        What is not an `ItemError` is raised as one. A job also ends with `ItemTimeout`, `WorkerDied`,
+        `WorkerLost`, `MemoryExceeded` or `ItemCancelled`. Raises `ResultTimeout` if there is no result after
+        `timeout` seconds (the job goes on), and `JobNotFound` for an unknown or released id.
+        """
+        ...
+
+    def cancel(self, job_id: str) -> bool:
+        """Cancel a job that has not started; False if it has."""
+        ...
+
+    def close(self, grace_s: float = 0.0) -> None:
+        """Let running jobs finish for `grace_s`, then stop them. Every job has a result afterwards."""
+        ...
 
 
 class Download(Protocol):
-    """Bytes on their way into a store. What was written before a crash may be there again next time."""
+    """A download into a store. It may continue what an interrupted download has written."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes here already; above zero at the start when an earlier download broke off."""
+        """Bytes written so far; above zero at the start if this continues an earlier download."""
         ...
 
     @property
     def note(self) -> Mapping[str, str]:
-        """What the earlier download left word of."""
+        """The note of the earlier download, as passed to `restart`."""
         ...
 
     def restart(self, note: Mapping[str, str] | None) -> None:
-        """Begin at zero; without a note, nothing is kept if this download breaks off too."""
+        """Discard what is written. Without a note, an interrupted download is not kept."""
         ...
 
     def write(self, content: bytes) -> None: ...
@@ -99,22 +110,22 @@ class Download(Protocol):
 
 
 class BlobStore(Protocol):
-    """Where fetched bytes rest, by their hash."""
+    """Storage of fetched files by their hash."""
 
     def find(self, content_hash: str) -> Path | None: ...
     def download(self, key: str) -> AbstractContextManager[Download]: ...
 
 
-# Duplicate claims, by which the stages that read texts and the ledger that compares them meet.
+# Duplicate claims: stages compute them from texts, the ledger compares them.
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one document says. `basis` tells for which bytes and settings; `bands` only where alike counts."""
+    """Hashes of a document's text under `fingerprint`; `bands` find near duplicates."""
 
     doc_id: str
     seq: int
-    basis: str
+    fingerprint: str
     text_hash: str | None
     is_eligible: bool
     signature: bytes | None = None
@@ -122,10 +133,10 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a document stands to the others: the one whose text it repeats, or is alike to."""
+class DuplicateStatus:
+    """The earlier document whose text a document repeats or nearly repeats, if any."""
 
-    basis: str
+    fingerprint: str
     duplicate_of: str | None = None
     near_duplicate_of: str | None = None
     similarity: float | None = None
@@ -133,41 +144,41 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
-    """From which similarity on two documents are alike, and how the similarity of signatures is computed."""
+class SimilarityRule:
+    """The similarity from which two documents are near duplicates, and how to compute it from signatures."""
 
     threshold: float
     similarity: Callable[[bytes, bytes], float]
 
 
 class DenseProvider(Protocol):
-    """An open model or endpoint that makes dense vectors; several threads may share it."""
+    """An open model or endpoint that computes dense vectors; threads may share it."""
 
     @property
     def model_id(self) -> str:
-        """Which model, so that vectors of two never mix."""
+        """Identity of the model; vectors of different models are never mixed."""
         ...
 
     @property
     def dim(self) -> int: ...
-    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
-        """One row of `dim` float32 per text, in their order, not yet scaled to unit length.
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> np.ndarray:
+        """Return one row of `dim` float32 values per text, in order, not yet scaled to unit length.
 
-        A text that cannot be embedded is an `ItemError` with its place as `detail["index"]`.
+        Raise `ItemError` for a text that cannot be embedded, with its position in `detail["index"]`.
         """
         ...
 
     def close(self) -> None: ...
 
 
-class DenseKind(Protocol):
-    """A way to make dense vectors: what an entry point of the group `ingest_assets.dense_providers` names.
+class DenseProviderFactory(Protocol):
+    """Describes and opens a dense provider. Entry points of `ingest_assets.dense_providers` name one.
 
-    The entry point is such an object, or a class or function that gives one without arguments.
+    The entry point is such an object, or a class or function that returns one without arguments.
     """
 
     def describe(self, options: DenseOptions) -> DenseFacts:
-        """What these settings mean; `ConfigError` with one line when they cannot work. Opens nothing."""
+        """Resolve the settings without opening the model; one-line `ConfigError` if they are invalid."""
         ...
 
     def open(self, options: DenseOptions) -> DenseProvider: ...

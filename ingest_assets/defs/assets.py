@@ -1,4 +1,4 @@
-"""The asset graph: one asset per stage, made from `app/graph.py`, and the statistics of the whole corpus."""
+"""The asset graph: one asset per stage of `app/graph.py`, and the statistics of the whole corpus."""
 
 from collections import Counter
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from ingest_assets.app.driver import (
-    COUNTED,
+    COUNTED_STAGE,
     STATISTICS,
     make_statistics,
     statistics_are_due,
@@ -23,8 +23,8 @@ _OWNERS = ["team:ingest"]
 
 
 def stage_asset(stage: str, node: Node) -> dg.AssetsDefinition:
-    """The asset of a stage. Its key, group and columns are declared, so that the catalogue is useful before
-    the first run."""
+    """Return the asset of a stage. Its key, group and columns are declared, so the catalogue shows them
+    before the first run."""
     reads = {asset_key(above).to_python_identifier(): asset_key(above) for above in node.reads}
 
     @dg.asset(
@@ -60,42 +60,42 @@ def _declared(table: TableSpec) -> dict[str, Any]:
 
 
 def _shown(name: str, value: Any) -> Any:
-    """Counts as a Markdown table with bars, the most frequent first."""
+    """Show counts as a Markdown table with bars, the most frequent first."""
     if not isinstance(value, Counter):
         return value
     if not value:
         return dg.MetadataValue.md("none")
-    what, most = name.removesuffix("s"), max(value.values())
-    shown = sorted(value.items(), key=lambda each: (-each[1], each[0]))[:20]
-    lines = [f"| {each} | {count} | {'█' * max(1, round(20 * count / most))} |" for each, count in shown]
-    return dg.MetadataValue.md("\n".join([f"| {what} | documents | |", "|---|---:|---|", *lines]))
+    heading, most = name.removesuffix("s"), max(value.values())
+    shown = sorted(value.items(), key=lambda item: (-item[1], item[0]))[:20]
+    lines = [f"| {key} | {count} | {'█' * max(1, round(20 * count / most))} |" for key, count in shown]
+    return dg.MetadataValue.md("\n".join([f"| {heading} | documents | |", "|---|---:|---|", *lines]))
 
 
 @dg.asset(
     key=STATISTICS,
-    deps=[asset_key(COUNTED)],
+    deps=[asset_key(COUNTED_STAGE)],
     kinds={"polars", "parquet"},
     code_version="1",
     **_declared(LEXICAL_STATS),
 )
 def lexical_stats(home: HomeResource) -> dg.MaterializeResult:
-    """One row per term of the corpus: in how many chunks it is. The footer has N and the average length."""
-    here = home.open()
-    return dg.MaterializeResult(metadata=statistics_metadata(here, make_statistics(here)))
+    """One row per term: the number of chunks that contain it. The footer has N and the average length."""
+    opened = home.open()
+    return dg.MaterializeResult(metadata=statistics_metadata(opened, make_statistics(opened)))
 
 
 @dg.asset_check(
     asset=STATISTICS,
-    description="The statistics are of the lexical tables as they are now. A warning: until they are made "
-    "again, searches weigh terms by the corpus as it was.",
+    description="The statistics match the current lexical tables. Only a warning: until they are updated, "
+    "searches weigh terms by the previous state of the corpus.",
 )
 def lexical_stats_cover_every_batch(home: HomeResource) -> dg.AssetCheckResult:
-    here = home.open()
-    tables = here.tables(COUNTED)
+    opened = home.open()
+    tables = opened.tables(COUNTED_STAGE)
     chunks = sum(record.rows for record in tables.records.values())
-    stored = {f"{name}_in_statistics": value for name, value in statistics_numbers(here).items()}
+    stored = {f"{name}_in_statistics": value for name, value in statistics_numbers(opened).items()}
     return dg.AssetCheckResult(
-        passed=not statistics_are_due(here),
+        passed=not statistics_are_due(opened),
         severity=dg.AssetCheckSeverity.WARN,
         metadata={"batches": len(tables.footers), "chunks": chunks, **stored},
     )

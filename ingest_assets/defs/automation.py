@@ -1,4 +1,4 @@
-"""Jobs, sensors and the schedule: they request runs of the batches that the driver says are due."""
+"""Jobs, sensors and the schedule: they request runs of the batches that are due."""
 
 import time
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from ingest_assets.app.driver import (
-    REASON,
+    REASON_TAG,
     Due,
     ScanReport,
     due_batches,
@@ -17,18 +17,18 @@ from ingest_assets.app.driver import (
     record_queue_depth,
     refresh,
     run_tags,
-    settle_sets,
     statistics_age_s,
     statistics_are_due,
-    statistics_mark,
+    statistics_fingerprint,
+    switch_complete_sets,
 )
 from ingest_assets.app.graph import STEPS, Node
 from ingest_assets.app.home import Home
-from ingest_assets.app.repair import tidy
-from ingest_assets.app.telemetry import export_once
+from ingest_assets.app.repair import clean_up
+from ingest_assets.app.telemetry import start_export
 from ingest_assets.core.schemas import LEXICAL_STATS
 from ingest_assets.defs.keys import UNFINISHED, asset_key, batches, unfinished_runs
-from ingest_assets.defs.orphans import settle_orphans
+from ingest_assets.defs.orphans import fail_orphaned_runs
 from ingest_assets.defs.resources import HomeResource
 from ingest_assets.settings.tree import AutomationSettings, ExecutorSettings
 
@@ -41,52 +41,52 @@ _EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiproc
 
 
 def jobs(executors: ExecutorSettings, graph: Mapping[str, Node]) -> list[Any]:
-    """All jobs, each run for one batch at a time."""
+    """Return all jobs; each run of a job processes one batch."""
 
-    def job(name: str, selection: dg.AssetSelection, executor: str, what: str) -> Any:
+    def job(name: str, selection: dg.AssetSelection, executor: str, scope: str) -> Any:
         return dg.define_asset_job(
             name,
             selection=selection,
             partitions_def=batches,
             executor_def=_EXECUTORS[executor],
-            description=f"{what}, for one batch.",
+            description=f"{scope}, for one batch.",
         )
 
-    found = [job(INGEST_ALL, dg.AssetSelection.groups("ingest"), executors.all, "Documents to embeddings")]
+    result = [job(INGEST_ALL, dg.AssetSelection.groups("ingest"), executors.all, "All stages")]
     for step in STEPS:
         stages = [asset_key(stage) for stage, node in graph.items() if node.step == step]
         selection = dg.AssetSelection.assets(*stages)
-        found.append(job(f"{step}_only", selection, getattr(executors, step), f"Only {step}"))
-    return found
+        result.append(job(f"{step}_only", selection, getattr(executors, step), f"Only {step}"))
+    return result
 
 
 def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
-    """Looks at the watched folders and requests a run for every batch that changed."""
+    """Return the sensor that scans the watched folders and requests a run for every changed batch."""
 
     @dg.sensor(
         name="watched_folders",
         job_name=INGEST_ALL,
         minimum_interval_seconds=settings.scan_interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Finds new, changed and deleted files and queued artifacts, and requests runs for them.",
+        description="Finds new, changed and deleted files and queued documents, and requests runs for them.",
     )
     def watched_folders(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult:
-        here, now = home.open(), time.time()
-        settle_orphans(context.instance)
-        report = refresh(here, settings.scan_budget_seconds, settings.settle_seconds)
-        export_once()
-        record_queue_depth(here, now)
-        revisions = here.ledger.batches()
+        opened, now = home.open(), time.time()
+        fail_orphaned_runs(context.instance)
+        report = refresh(opened, settings.scan_budget_seconds, settings.settle_seconds)
+        start_export()
+        record_queue_depth(opened, now)
+        revisions = opened.ledger.batches()
         requests = [
-            _request(here, due)
-            for due in due_batches(here, now, seen=int(context.cursor or 0))
+            _request(opened, due)
+            for due in due_batches(opened, now, seen=int(context.cursor or 0))
             if due.reason == "changed" or not unfinished_runs(context.instance, due.batch)
         ]
         known = set(context.instance.get_dynamic_partitions(batches.name or ""))
         missing = [batch for batch in revisions if batch not in known]
         return dg.SensorResult(
             run_requests=requests or None,
-            skip_reason=None if requests else _silence(here, report),
+            skip_reason=None if requests else _skip_reason(opened, report),
             cursor=str(max(revisions.values(), default=0)),
             dynamic_partitions_requests=[batches.build_add_request(missing)] if missing else None,
         )
@@ -95,7 +95,7 @@ def folder_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
 
 
 def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
-    """Requests every batch whose tables are not complete, once a night by default."""
+    """Return the schedule that requests every incomplete batch, once a night by default."""
 
     @dg.schedule(
         name="finish_incomplete_batches",
@@ -103,23 +103,23 @@ def reconcile_schedule(settings: AutomationSettings) -> dg.ScheduleDefinition:
         cron_schedule=settings.reconcile_cron,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Runs every batch again that is not complete: crashes, time-outs, changed settings.",
+        description="Runs every incomplete batch again, after crashes, timeouts or changed settings.",
     )
     def finish_incomplete_batches(
         context: dg.ScheduleEvaluationContext, home: HomeResource
     ) -> list[dg.RunRequest] | dg.SkipReason:
-        here = home.open()
-        settle_orphans(context.instance)
-        context.log.info(tidy(here).as_line())
-        settle_sets(here, say=context.log.info)
+        opened = home.open()
+        fail_orphaned_runs(context.instance)
+        context.log.info(clean_up(opened).as_line())
+        switch_complete_sets(opened, say=context.log.info)
         now, tick = time.time(), context.scheduled_execution_time.isoformat()
-        incomplete = due_batches(here, now, tick=tick)
+        incomplete = due_batches(opened, now, tick=tick)
         if not incomplete:
-            waiting = here.queue.stats(now).states["queued"]
-            later = f" {waiting} queued artifacts wait for their time." if waiting else ""
-            return dg.SkipReason(f"All {len(here.ledger.batches())} batches are complete.{later}")
+            waiting = opened.queue.stats(now).states["queued"]
+            later = f" {waiting} queued documents are not due yet." if waiting else ""
+            return dg.SkipReason(f"All {len(opened.ledger.batches())} batches are complete.{later}")
         context.instance.add_dynamic_partitions(batches.name or "", [due.batch for due in incomplete])
-        return [_request(here, due) for due in incomplete]
+        return [_request(opened, due) for due in incomplete]
 
     return finish_incomplete_batches
 
@@ -129,30 +129,30 @@ def _request(home: Home, due: Due) -> dg.RunRequest:
     return dg.RunRequest(run_key=due.key, job_name=INGEST_ALL, partition_key=due.batch, tags=tags)
 
 
-def _silence(home: Home, report: ScanReport) -> str:
+def _skip_reason(home: Home, report: ScanReport) -> str:
     if has_no_documents(home):
         file = home.layout.settings_file
         add = f"`ingest all --input FOLDER`, [sources] in {file}, or `ingest queue import LIST.jsonl`"
-        return f"No folder is watched and nothing is queued. Add one: {add}."
+        return f"No folder is watched and the queue is empty. Add documents with {add}."
     waiting = f" {report.waiting} files are still being written or hashed." if report.waiting else ""
-    troubles = "".join(f" {source}: {p.path}: {p.reason}." for source, p in report.problems[:3])
+    problems = "".join(f" {source}: {p.path}: {p.reason}." for source, p in report.problems[:3])
     now = datetime.now(UTC).strftime("%H:%M:%S UTC")
-    return f"No file is new or changed at {now}; {report.unchanged} files looked at.{waiting}{troubles}"
+    return f"No file is new or changed at {now}; {report.unchanged} files checked.{waiting}{problems}"
 
 
-# Keeping what is made of the whole corpus up to date: a job, and the sensor that requests it.
+# The statistics of the whole corpus: a job, and the sensor that requests it.
 
 
 LEXICAL_STATS_JOB = "lexical_stats_only"
-# Statistics of an hour ago still rank well; of last week they may not.
-_LONGEST_WAIT_S = 3600.0
-# After the first run that failed, the second, and so on: a full disk is not emptied by asking twice a minute.
-_PAUSES_S = (60.0, 300.0, 900.0, 3600.0)
+# Statistics that are an hour old still rank well; older ones may not.
+_MAX_AGE_S = 3600.0
+# After the first failed run, the second, and so on: retrying twice a minute does not empty a full disk.
+_BACKOFF_S = (60.0, 300.0, 900.0, 3600.0)
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
 def lexical_stats_job() -> Any:
-    """Makes the statistics, once for the whole corpus."""
+    """Return the job that computes the statistics of the whole corpus."""
     return dg.define_asset_job(
         LEXICAL_STATS_JOB,
         selection=dg.AssetSelection.assets(LEXICAL_STATS.asset),
@@ -162,9 +162,9 @@ def lexical_stats_job() -> Any:
 
 
 def corpus_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
-    """Requests the statistics when lexical tables have changed and no batch is on its way.
+    """Return the sensor that requests the statistics after lexical tables have changed.
 
-    The cursor is of tables whose statistics have been seen: a run that is requested may yet fail.
+    It waits for running batches. The cursor moves only once the statistics are current: a run can fail.
     """
 
     @dg.sensor(
@@ -172,49 +172,49 @@ def corpus_sensor(settings: AutomationSettings) -> dg.SensorDefinition:
         job_name=LEXICAL_STATS_JOB,
         minimum_interval_seconds=settings.scan_interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Sees when lexical tables have changed, and requests the statistics over all of them.",
+        description="Requests the corpus statistics after lexical tables have changed.",
     )
     def lexical_tables(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult:
-        here = home.open()
-        mark = statistics_mark(here)
-        if mark is None:
+        opened = home.open()
+        fingerprint = statistics_fingerprint(opened)
+        if fingerprint is None:
             return dg.SensorResult(skip_reason="There is no lexical table yet.")
-        if mark == context.cursor:
-            return dg.SensorResult(skip_reason="No lexical table has changed since the statistics were made.")
-        waits_for = _waits_for(context.instance, here, time.time())
-        if waits_for is not None:
+        if fingerprint == context.cursor:
+            return dg.SensorResult(skip_reason="No lexical table has changed since the last statistics.")
+        obstacle = _obstacle(context.instance, opened, time.time())
+        if obstacle is not None:
             return dg.SensorResult(
-                skip_reason=f"Lexical tables or their statistics have changed; {waits_for}."
+                skip_reason=f"Lexical tables or their statistics have changed; {obstacle}."
             )
-        if not statistics_are_due(here):
-            return dg.SensorResult(skip_reason="The statistics are of these tables already.", cursor=mark)
-        request = dg.RunRequest(tags={REASON: "changed"})  # a key would forbid a second attempt
+        if not statistics_are_due(opened):
+            return dg.SensorResult(skip_reason="The statistics are up to date.", cursor=fingerprint)
+        request = dg.RunRequest(tags={REASON_TAG: "changed"})  # a run key would prevent a second attempt
         return dg.SensorResult(run_requests=[request])
 
     return lexical_tables
 
 
-def _waits_for(instance: dg.DagsterInstance, home: Home, now: float) -> str | None:
-    """Why the statistics are not asked for now, if there is a reason."""
-    at_it = instance.get_runs(filters=dg.RunsFilter(job_name=LEXICAL_STATS_JOB, statuses=UNFINISHED), limit=1)
-    if at_it:
-        return f"run {at_it[0].run_id} is to make the statistics"
+def _obstacle(instance: dg.DagsterInstance, home: Home, now: float) -> str | None:
+    """Return why the statistics are not requested now; None if nothing is in the way."""
+    unfinished = dg.RunsFilter(job_name=LEXICAL_STATS_JOB, statuses=UNFINISHED)
+    if active := instance.get_runs(filters=unfinished, limit=1):
+        return f"run {active[0].run_id} of the statistics is queued or running"
     running = unfinished_runs(instance)
-    if running and statistics_age_s(home, now) < _LONGEST_WAIT_S:
+    if running and statistics_age_s(home, now) < _MAX_AGE_S:
         return f"waiting for {len(running)} runs"
-    failed, again_at = failed_runs(instance)
-    if now < again_at:
-        clock = datetime.fromtimestamp(again_at, UTC).strftime("%H:%M:%S UTC")
-        return f"run {failed[0]} of the statistics did not succeed, the next is asked for at {clock}"
+    failed, retry_at = failed_runs(instance)
+    if now < retry_at:
+        clock = datetime.fromtimestamp(retry_at, UTC).strftime("%H:%M:%S UTC")
+        return f"run {failed[0]} of the statistics did not succeed; retrying at {clock}"
     return None
 
 
 def failed_runs(instance: dg.DagsterInstance) -> tuple[list[str], float]:
-    """The runs of the statistics since one succeeded, newest first, and until when to leave it at that."""
+    """Return the failed runs of the statistics since the last success, newest first, and when to retry."""
     ended = dg.RunsFilter(job_name=LEXICAL_STATS_JOB, statuses=_ENDED)
-    records = instance.get_run_records(ended, limit=len(_PAUSES_S))
+    records = instance.get_run_records(ended, limit=len(_BACKOFF_S))
     failed = list(takewhile(lambda record: not record.dagster_run.is_success, records))
     if not failed:
         return [], 0.0
     ended_at = failed[0].end_time or failed[0].update_timestamp.timestamp()  # cancelled before it began
-    return [record.dagster_run.run_id for record in failed], ended_at + _PAUSES_S[len(failed) - 1]
+    return [record.dagster_run.run_id for record in failed], ended_at + _BACKOFF_S[len(failed) - 1]

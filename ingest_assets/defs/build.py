@@ -1,4 +1,4 @@
-"""Binds assets, checks, jobs, automation and resources into Dagster definitions."""
+"""Combine assets, checks, jobs, sensors and resources into Dagster definitions."""
 
 import dagster as dg
 
@@ -18,13 +18,13 @@ from ingest_assets.defs.resources import HomeResource, StageRunner
 def build_definitions(
     home: HomeResource | None = None, *, progress: str = "log", finishes: bool = True
 ) -> dg.Definitions:
-    """The deployment of a home, by default the environment's; `progress` says who hears of it.
+    """Return the definitions for a home, by default that of the environment.
 
-    Runs finish what is of the whole corpus, unless whoever starts them does.
+    With `finishes`, the last active run updates the corpus statistics; commands do that themselves.
     """
     home = home or HomeResource()
-    here = home.open()
-    settings, graph = here.settings, here.graph
+    opened = home.open()
+    settings, graph = opened.settings, opened.graph
     return dg.Definitions(
         assets=[*(stage_asset(stage, node) for stage, node in graph.items()), lexical_stats],
         asset_checks=[*table_checks(graph), lexical_stats_cover_every_batch],

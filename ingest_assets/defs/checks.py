@@ -6,33 +6,33 @@ from typing import Any
 
 import dagster as dg
 
-from ingest_assets.app.checks import Check, checks_of, look_at
+from ingest_assets.app.checks import Check, checks_of, run_check
 from ingest_assets.defs.keys import asset_key, batches
 from ingest_assets.defs.resources import HomeResource
 
-# Partitioned checks are a preview of Dagster: results per batch are worth it, a warning on each start is not.
+# Dagster warns on each start that partitioned checks are a preview; they are needed for results per batch.
 warnings.filterwarnings(
     "ignore", category=dg.PreviewWarning, message=".*partitions_def on an AssetCheckSpec.*"
 )
 
 
 def table_checks(graph: Iterable[str]) -> list[dg.AssetChecksDefinition]:
-    """The checks of the tables that a graph makes."""
+    """Return the checks of all tables of a graph."""
     return [definition_of(stage, checks_of(stage)) for stage in graph]
 
 
 def definition_of(stage: str, checks: Sequence[Check]) -> dg.AssetChecksDefinition:
-    """All checks of a stage's table; any of them can be run alone from the web UI."""
+    """Return all checks of a stage's table; each can be run separately from the web UI."""
     asset = asset_key(stage)
 
     @dg.multi_asset_check(
         name=f"checks_of_{stage}", specs=[_spec(asset, check) for check in checks], can_subset=True
     )
-    def look(context: dg.AssetCheckExecutionContext, home: HomeResource) -> Iterator[dg.AssetCheckResult]:
-        here, wanted = home.open(), {key.name for key in context.selected_asset_check_keys}
+    def evaluate(context: dg.AssetCheckExecutionContext, home: HomeResource) -> Iterator[dg.AssetCheckResult]:
+        opened, selected = home.open(), {key.name for key in context.selected_asset_check_keys}
         for check in checks:
-            if check.name in wanted:
-                finding = look_at(check, here, stage, context.partition_key)
+            if check.name in selected:
+                finding = run_check(check, opened, stage, context.partition_key)
                 yield dg.AssetCheckResult(
                     asset_key=asset,
                     check_name=check.name,
@@ -41,7 +41,7 @@ def definition_of(stage: str, checks: Sequence[Check]) -> dg.AssetChecksDefiniti
                     metadata=_shown(finding.metadata),
                 )
 
-    return look
+    return evaluate
 
 
 def _spec(asset: dg.AssetKey, check: Check) -> dg.AssetCheckSpec:
@@ -56,7 +56,7 @@ def _spec(asset: dg.AssetKey, check: Check) -> dg.AssetCheckSpec:
 
 
 def _shown(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists as lists for the web UI."""
+    """Render lists as Markdown lists for the web UI."""
     return {
         name: dg.MetadataValue.md("\n".join(f"- {line}" for line in value) or "none")
         if isinstance(value, list)

@@ -1,4 +1,4 @@
-"""Run batches in this process, through Dagster: what commands do."""
+"""Run batches in this process through Dagster, for commands."""
 
 import contextlib
 import os
@@ -15,25 +15,25 @@ from ingest_assets.defs.automation import INGEST_ALL, LEXICAL_STATS_JOB
 from ingest_assets.defs.build import build_definitions
 from ingest_assets.defs.instance import apply_pools, environment, open_instance
 from ingest_assets.defs.keys import PARTITION, asset_key, batches
-from ingest_assets.defs.orphans import settle_orphans
+from ingest_assets.defs.orphans import fail_orphaned_runs
 from ingest_assets.defs.resources import HomeResource
 from ingest_assets.settings.read import settings_to_json
 
 _TAGS = {
-    # A person is at this command: what they interrupt must not be started again by a daemon.
+    # The daemon must not restart a run that the user of the command has interrupted.
     "dagster/max_retries": "0",
-    # By this the web UI counts the run to its job.
+    # The web UI needs this tag to list the run under its job.
     ".dagster/repository": "__repository__@ingest_assets.definitions",
 }
 _OUR_ERROR = re.compile(r"^ingest_assets\.[\w.]+: ")
 
 
 class InProcess:
-    """Runs of one home; an `Executor` of the driver. The instance is open for as long as the `with` block.
+    """Runs batches of one home; implements the driver's `Executor`. The instance is open inside `with`.
 
-    `with_settings` is for a home whose settings are not those of its file: steps get them too.
-    `is_interrupted` says whether the command was asked to end, which Dagster forgets while it closes a run;
-    each run is inside `during_run()`.
+    `with_settings` passes the home's settings to the steps, for a home whose settings differ from its file.
+    `is_interrupted` is asked before each run, because Dagster loses an interrupt that arrives while it
+    closes a run. `during_run` is entered for each run.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class InProcess:
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> "InProcess":
-        self._open.enter_context(_environment_as_before(self._home))
+        self._open.enter_context(_restored_environment(self._home))
         self._instance = self._open.enter_context(open_instance(self._home.layout, for_command=True))
-        settle_orphans(self._instance)
+        fail_orphaned_runs(self._instance)
         apply_pools(self._instance, self._home.settings.pools)
         self._definitions = build_definitions(self._resource, progress=self._progress, finishes=False)
         return self
@@ -63,7 +63,7 @@ class InProcess:
         self._open.close()
 
     def run(self, batch: str, stages: Sequence[str], options: Mapping[str, Any], reason: str) -> BatchResult:
-        """One Dagster run of these stages."""
+        """Run these stages of a batch as one Dagster run."""
         home, instance = self._home, self._instance
         instance.add_dynamic_partitions(batches.name or "", [batch])
         steps = {asset_key(stage).to_python_identifier(): stage for stage in stages}
@@ -79,19 +79,19 @@ class InProcess:
         for step, metadata in _stage_metadata(result):
             numbers[steps[step]] = {name: metadata[name].value for name in (*COUNTS, "wall_seconds")}
             errors += [StageError.model_validate(error) for error in metadata["errors"].value]
-        broken = None if result.success else _why(result)
-        had_company = broken is not None and _had_company(instance, batch, result.run_id)
-        return BatchResult(numbers, errors, broken, had_company)
+        broken = None if result.success else _failure_reason(result)
+        ran_concurrently = broken is not None and _ran_concurrently(instance, batch, result.run_id)
+        return BatchResult(numbers, errors, broken, ran_concurrently)
 
     def make_statistics(self) -> str | None:
-        """One Dagster run for the whole corpus."""
+        """Compute the corpus statistics as one Dagster run."""
         result = self._execute(LEXICAL_STATS_JOB, {}, tags=_TAGS)
-        return None if result.success else _why(result)
+        return None if result.success else _failure_reason(result)
 
     def _execute(self, job: str, ops: Mapping[str, Any], **arguments: Any) -> dg.ExecuteInProcessResult:
-        """One run; an interrupt is a `KeyboardInterrupt`, whatever Dagster makes of it.
+        """Execute a run. Dagster's various forms of an interrupt become `KeyboardInterrupt`.
 
-        Dagster's events go to the UI, not over this command's own output.
+        Dagster's events are shown in the web UI, not in the output of the command.
         """
         if self._is_interrupted():
             raise KeyboardInterrupt
@@ -114,8 +114,8 @@ class InProcess:
 
 
 @contextlib.contextmanager
-def _environment_as_before(home: Home) -> Iterator[None]:
-    """Opening a Dagster instance says in the environment which home it is; afterwards it says what it did."""
+def _restored_environment(home: Home) -> Iterator[None]:
+    """Restore the environment variables that opening a Dagster instance sets."""
     before = {name: os.environ.get(name) for name in environment(home.layout)}
     try:
         yield
@@ -126,8 +126,8 @@ def _environment_as_before(home: Home) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _had_company(instance: dg.DagsterInstance, batch: str, run_id: str) -> bool:
-    """True when another run was at the batch at the same time."""
+def _ran_concurrently(instance: dg.DagsterInstance, batch: str, run_id: str) -> bool:
+    """True if another run worked on the batch at the same time."""
     of_batch = dg.RunsFilter(tags={PARTITION: batch})
     records = {record.dagster_run.run_id: record for record in instance.get_run_records(of_batch)}
     began_at = records.pop(run_id).start_time or 0.0
@@ -136,7 +136,7 @@ def _had_company(instance: dg.DagsterInstance, batch: str, run_id: str) -> bool:
 
 
 def _stage_metadata(result: dg.ExecuteInProcessResult) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The numbers of each stage, by its step: of those that finished, and of those that were stopped."""
+    """Yield the step and the numbers of each stage, whether it finished or was stopped."""
     for event in result.get_asset_materialization_events():
         yield str(event.step_key), event.step_materialization_data.materialization.metadata
     for event in result.all_events:
@@ -145,8 +145,8 @@ def _stage_metadata(result: dg.ExecuteInProcessResult) -> Iterator[tuple[str, Ma
             yield str(event.step_key), failure.metadata
 
 
-def _why(result: dg.ExecuteInProcessResult) -> str:
-    """The reason a person can use: a failed blocking check, or the error under Dagster's wrapping."""
+def _failure_reason(result: dg.ExecuteInProcessResult) -> str:
+    """Return the cause of a failed run: a blocking check, or the error inside Dagster's wrapper."""
     for check in result.get_asset_check_evaluations():
         if not check.passed and check.blocking:
             first = check.metadata["first"].value if "first" in check.metadata else ""
@@ -159,4 +159,4 @@ def _why(result: dg.ExecuteInProcessResult) -> str:
                 return str(failure.description)
             if error is not None:
                 return _OUR_ERROR.sub("", str((error.cause or error).message).strip())
-    return "the run failed; its events in the web UI say why"
+    return "the run failed; see its events in the web UI"

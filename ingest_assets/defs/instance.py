@@ -12,8 +12,8 @@ from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.locks import FileLock
 
 _COMMAND_FILE = "dagster-command.yaml"
-# Steps of a command print to the terminal: Dagster's capture takes standard error away from a live bar, and
-# its helpers complain at Ctrl-C. A key that comes twice in YAML counts as it comes last.
+# Steps of a command print to the terminal. Dagster's capture would hide the progress bar on standard error,
+# and its helper processes print tracebacks at Ctrl-C. The last of two equal keys in YAML wins.
 _NO_CAPTURE = """
 compute_logs:
   module: dagster.core.storage.noop_compute_log_manager
@@ -22,7 +22,7 @@ compute_logs:
 
 
 def environment(layout: Layout) -> dict[str, str]:
-    """The variables by which Dagster's processes find the home. Dagster keeps all it stores in `state/`."""
+    """Return the variables that tell Dagster's processes the home; Dagster stores everything in `state/`."""
     return {
         "INGEST_HOME": str(layout.home),
         "DAGSTER_HOME": str(layout.state),
@@ -31,7 +31,7 @@ def environment(layout: Layout) -> dict[str, str]:
 
 
 def open_instance(layout: Layout, *, for_command: bool = False) -> dg.DagsterInstance:
-    """The instance that the web UI of this home uses too; made on first use.
+    """Open the instance that the web UI of this home also uses, and create it on first use.
 
     `for_command` is for runs inside a command, whose steps print to the terminal.
     """
@@ -40,8 +40,8 @@ def open_instance(layout: Layout, *, for_command: bool = False) -> dg.DagsterIns
     file = layout.instance_copy
     if for_command:
         file = layout.state / _COMMAND_FILE
-        _write_if_other(file, text + _NO_CAPTURE)
-    # Two that make Dagster's SQLite files at the same time leave them with two versions, for good.
+        _write_if_changed(file, text + _NO_CAPTURE)
+    # Two processes that create Dagster's SQLite files at the same time would damage them for good.
     lock = FileLock(layout.instance_lock)
     lock.acquire()
     try:
@@ -51,37 +51,37 @@ def open_instance(layout: Layout, *, for_command: bool = False) -> dg.DagsterIns
 
 
 def _write_instance_file(layout: Layout) -> str:
-    """Dagster reads its settings only beside its storage, so `state/` gets a copy whenever they changed."""
-    own = layout.instance_file
-    origin = own if own.is_file() else shipped_instance_file()
-    head = f"# Copied by `ingest` from {origin}\n# To change it, edit {own} (and restart `ingest up`).\n"
+    """Copy the settings into `state/` if they changed: Dagster reads them only next to its storage."""
+    custom = layout.instance_file
+    origin = custom if custom.is_file() else shipped_instance_file()
+    head = f"# Copied by `ingest` from {origin}\n# To change it, edit {custom} (and restart `ingest up`).\n"
     text = head + origin.read_text(encoding="utf-8")
-    _write_if_other(layout.instance_copy, text)
+    _write_if_changed(layout.instance_copy, text)
     return text
 
 
-def _write_if_other(file: Path, text: str) -> None:
+def _write_if_changed(file: Path, text: str) -> None:
     if not file.is_file() or file.read_text(encoding="utf-8") != text:
         with replacing(file) as scratch:
             scratch.write_text(text, encoding="utf-8")
 
 
 def shipped_instance_file() -> Path:
-    """`dagster.yaml` of the project, or its copy inside an installed package."""
+    """Return the `dagster.yaml` of the project, or its copy inside an installed package."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "dagster.yaml"
     return installed if installed.is_file() else package.parent / "dagster.yaml"
 
 
 def apply_pools(instance: dg.DagsterInstance, pools: PoolSettings) -> dict[str, int]:
-    """Put the settings' pool limits in place; gives what was changed."""
+    """Apply the pool limits of the settings; return those that changed."""
     storage = instance.event_log_storage
     current = {info.name: info.limit for info in storage.get_pool_limits()}
-    wanted = pools.model_dump()
-    changed = {name: limit for name, limit in wanted.items() if current.get(name) != limit}
+    limits = pools.model_dump()
+    changed = {name: limit for name, limit in limits.items() if current.get(name) != limit}
     for name, limit in changed.items():
         try:
             storage.set_concurrency_slots(name, limit)
-        except IntegrityError:  # another process added the pool at this moment; now it is there to be changed
+        except IntegrityError:  # another process has just added the pool; set it again
             storage.set_concurrency_slots(name, limit)
     return changed

@@ -1,35 +1,34 @@
-"""Runs and leases whose process is gone: a power cut must not leave a run 'started', its pool slot taken, or
-what it was acquiring out of reach until the lease's end."""
+"""Runs whose process is gone: after a power cut, no run may stay 'started' and occupy a pool slot."""
 
 import dagster as dg
 import psutil
 
 _OPEN = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
-# Clocks are set right now and then, and a process's start is reckoned from the clock.
+# The clock is corrected now and then, and a process's start time depends on it.
 _CLOCK_TOLERANCE_S = 60.0
 
 
-def settle_orphans(instance: dg.DagsterInstance) -> list[str]:
-    """Mark runs whose process is dead as failed, free the pool slots of all that ended, and give their ids.
+def fail_orphaned_runs(instance: dg.DagsterInstance) -> list[str]:
+    """Fail the runs whose process is dead, free the pool slots of ended runs, and return the failed ids.
 
-    Runs in SQLite belong to this machine, so their processes can be seen. On another storage they may be
-    anywhere, and it is for the run launcher there to know.
+    With SQLite storage, all runs are on this machine, so their processes can be checked. With other storage
+    they can be anywhere, and the run launcher monitors them.
     """
     if not type(instance.run_storage).__name__.startswith("Sqlite"):
         return []
-    settled = []
+    failed = []
     for run in instance.get_runs(filters=dg.RunsFilter(statuses=_OPEN)):
         started = _process_of(instance, run.run_id)
         if started is None or _is_alive(*started):
             continue
-        instance.report_run_failed(run, "The run's process ended without a word (killed, or a power cut).")
-        settled.append(run.run_id)
+        instance.report_run_failed(run, "The run's process died (killed, or a power cut).")
+        failed.append(run.run_id)
     _free_slots_of_ended_runs(instance)
-    return settled
+    return failed
 
 
 def _free_slots_of_ended_runs(instance: dg.DagsterInstance) -> None:
-    """Also of those that somebody settled, and was killed before this: the pool would be stuck for ever."""
+    """Free the slots of all ended runs, including those left by a killed process."""
     storage = instance.event_log_storage
     for run_id in storage.get_concurrency_run_ids():
         run = instance.get_run_by_id(run_id)
@@ -38,9 +37,9 @@ def _free_slots_of_ended_runs(instance: dg.DagsterInstance) -> None:
 
 
 def _process_of(instance: dg.DagsterInstance, run_id: str) -> tuple[int, float] | None:
-    """The pid of the process that leads a run, and when Dagster noted it; None before it has begun.
+    """Return the pid of a run's main process and when Dagster recorded it; None before the run has begun.
 
-    The first engine event with a pid is the run's own process; steps may have processes of their own.
+    The first engine event with a pid is the run's main process; steps can have their own processes.
     """
     for record in instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT).records:
         event = record.event_log_entry.dagster_event
@@ -50,11 +49,11 @@ def _process_of(instance: dg.DagsterInstance, run_id: str) -> tuple[int, float] 
     return None
 
 
-def _is_alive(pid: int, noted_at: float) -> bool:
-    """True when that process still runs; one that began after the note, or after a restart, is another."""
+def _is_alive(pid: int, recorded_at: float) -> bool:
+    """True if the process still runs. A process that started later is another one with the same pid."""
     try:
         process = psutil.Process(pid)
-        is_same = process.create_time() <= noted_at + _CLOCK_TOLERANCE_S
+        is_same = process.create_time() <= recorded_at + _CLOCK_TOLERANCE_S
         return is_same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False

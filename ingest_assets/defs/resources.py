@@ -1,4 +1,4 @@
-"""What assets are given: the home they work in, and the runner that works for them."""
+"""The resources of assets: the home, and the runner for stages."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,17 +7,18 @@ from typing import Any
 import dagster as dg
 from pydantic import PrivateAttr
 
-from ingest_assets.app.driver import COUNTS, REASON, start_batch
+from ingest_assets.app.driver import COUNTS, REASON_TAG, start_batch
 from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.graph import GRAPH
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.stage_run import Staged, StageRun, StageStopped, to_standard_error
 from ingest_assets.core.errors import StageError
 from ingest_assets.core.items import StageOutcome
+from ingest_assets.defs.keys import require_batches
 from ingest_assets.settings.read import settings_from_json
 from ingest_assets.storage.table import Table
 
-# Metadata are stored with each event of each run, and a batch may have thousands of failures.
+# Metadata is stored with each event of each run, and a batch can have thousands of failures.
 _ERRORS_SHOWN = 20
 _ERRORS_KEPT = 200
 
@@ -27,9 +28,9 @@ class StageRunConfig(dg.Config, RunOptions):
 
 
 class HomeResource(dg.ConfigurableResource):
-    """Where this deployment keeps its data and state; an empty path means `INGEST_HOME`.
+    """The home of this deployment; an empty path means `INGEST_HOME`.
 
-    `settings` is a whole settings tree as JSON; without it the home's own settings hold.
+    `settings` is a complete settings tree as JSON; if empty, the home's settings file is read.
     """
 
     path: str = ""
@@ -37,19 +38,19 @@ class HomeResource(dg.ConfigurableResource):
     _opened: Home | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Dagster makes the resources of a run once: all its steps share one home."""
+        """Open the home again for each run. All steps of a run share it."""
         self._opened = None
 
     def open(self) -> Home:
-        """The home, with its settings as they are at the first call."""
+        """Return the home; its settings are read at the first call."""
         if self._opened is None:
-            given = settings_from_json(self.settings) if self.settings else None
-            self._opened = open_home(Path(self.path) if self.path else None, settings=given)
+            settings = settings_from_json(self.settings) if self.settings else None
+            self._opened = open_home(Path(self.path) if self.path else None, settings=settings)
         return self._opened
 
 
 class StageRunner(dg.ConfigurableResource):
-    """Runs one stage for one batch. Progress goes to Dagster's log, to a live bar or to standard error."""
+    """Runs one stage of one batch. Progress is shown in Dagster's log, as a bar or on standard error."""
 
     progress: str = "log"
 
@@ -61,14 +62,15 @@ class StageRunner(dg.ConfigurableResource):
         config: StageRunConfig,
         context: dg.AssetExecutionContext,
     ) -> tuple[Staged, Mapping[str, Any]]:
-        """The staged rows, and what the web UI shows beyond their numbers; a cancelled stage is a failed step
-        with the same numbers as a finished one."""
+        """Return the staged rows and further metadata for the web UI. A cancelled stage fails its step, with
+        the same metadata as a finished one."""
         batch = context.partition_key
+        require_batches(home, [batch])
         say = context.log.info if self.progress == "log" else to_standard_error
         run = StageRun(home, stage, batch, context.run.run_id, context.log.info, config, self.progress)
         extra: dict[str, Any] = {}
         if not GRAPH[stage].reads:
-            extra |= start_batch(home, batch, context.run.tags.get(REASON), context.log.info, say)
+            extra |= start_batch(home, batch, context.run.tags.get(REASON_TAG), context.log.info, say)
         try:
             staged = run.stage_rows(read)
         except StageStopped as stopped:
@@ -78,7 +80,7 @@ class StageRunner(dg.ConfigurableResource):
 
 
 def outcome_metadata(outcome: StageOutcome, failures: Sequence[StageError]) -> dict[str, Any]:
-    """What the Dagster UI shows of a stage; plain numbers are plotted over time."""
+    """Return what the web UI shows about a stage; it plots plain numbers over time."""
     errors = [error.model_dump(mode="json") for error in outcome.errors[:_ERRORS_KEPT]]
     metadata: dict[str, Any] = {
         **{name: getattr(outcome, name) for name in COUNTS},
@@ -100,6 +102,6 @@ def outcome_metadata(outcome: StageOutcome, failures: Sequence[StageError]) -> d
 
 
 def staged_metadata(staged: Staged) -> dict[str, Any]:
-    """The outcome's numbers, and what this batch has failed in all, earlier runs included."""
+    """Return the numbers of the outcome, and all failures of the batch, including those of earlier runs."""
     failures = [failure.error for failure in staged.commit.failures.values()]
     return {**outcome_metadata(staged.outcome, failures), "failed_in_this_batch": len(failures)}

@@ -1,7 +1,7 @@
-"""Vector cache: one SQLite file of vectors by model and text, so that only new text costs an embedding.
+"""Vector cache: one SQLite file of vectors by model and text, so that only new texts are embedded.
 
-The file may be deleted at any time. Nothing here fails an item: what cannot be read is a miss, what cannot
-be written is embedded again later.
+The file can be deleted at any time. No error here fails an item: a failed read is a miss, and a vector that
+could not be written is computed again later.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _FLOAT = np.dtype("<f4")
 _CHECKSUM_BYTES = 16
-_BUSY_SECONDS = 5.0  # another writer needs milliseconds
-_KEPT_SHARE = 0.9  # of the bound, after an eviction: evictions stay rare
-_ROW_BYTES = 160  # of a row beside its content: two copies of the key and the free space of B-trees
-_PAGE_BYTES = 8192  # five vectors of 384 numbers fit with little left over
+_BUSY_SECONDS = 5.0  # other writers hold the lock for milliseconds
+_KEPT_SHARE = 0.9  # of the size limit, after an eviction: keeps evictions rare
+_ROW_BYTES = 160  # overhead of a row: two copies of the key, and free space in B-trees
+_PAGE_BYTES = 8192  # holds five vectors of 384 numbers with little waste
 _FORMAT = (0x1A6E5743, 2)  # application_id, user_version
 _CREATE = f"""
 PRAGMA page_size={_PAGE_BYTES};
@@ -38,21 +38,21 @@ PRAGMA application_id={_FORMAT[0]};
 PRAGMA user_version={_FORMAT[1]};
 COMMIT;
 """
-# UnicodeDecodeError: an error message of SQLite may quote a damaged name.
+# UnicodeDecodeError: an error message of SQLite can quote a damaged name.
 _ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)
 
 
 @functools.cache
 def open_cache(path: Path, max_bytes: int) -> "VectorCache":
-    """The cache of this process on that file; threads share it."""
+    """Return this process's cache for the file; threads share it."""
     return VectorCache(path, max_bytes)
 
 
 class VectorCache:
-    """Vectors by model and text, returned bit for bit as they were put; the oldest leave above `max_bytes`.
+    """Vectors by model and text, returned bit for bit; above `max_bytes` the oldest are deleted.
 
-    Threads share one object, processes share the file. A process must not use a cache that was open when it
-    was forked. The first failure is logged, later ones are silent.
+    Threads share one object, processes share the file. A forked process must not use a cache that its parent
+    had opened. Only the first failure is logged.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
@@ -63,7 +63,7 @@ class VectorCache:
         self._has_warned = False
 
     def get(self, space: str, texts: Sequence[str]) -> list[np.ndarray | None]:
-        """The vector of each text, or None. The arrays are read-only."""
+        """Return each text's vector, or None; the arrays are read-only."""
         keys = [_key(space, text) for text in texts]
 
         def read(connection: sqlite3.Connection) -> dict[bytes, np.ndarray | None]:
@@ -74,21 +74,21 @@ class VectorCache:
         return [vectors.get(key) for key in keys]
 
     def put(self, space: str, texts: Sequence[str], vectors: np.ndarray) -> None:
-        """Keep one row of `vectors` per text; it replaces what was kept for that text."""
+        """Store one row of `vectors` per text, replacing older ones."""
         rows = []
         for text, vector in zip(texts, np.ascontiguousarray(vectors, dtype=_FLOAT), strict=True):
             key, numbers = _key(space, text), vector.tobytes()
             rows.append((key, _checksum(key, numbers) + numbers))
         if not rows:
             return
-        # All rows have the same size. A transaction is small beside the bound, so that eviction can hold it.
+        # All rows have the same size. Small transactions let eviction keep the file within its limit.
         row_bytes = len(rows[0][1]) + _ROW_BYTES
         group = max(1, self._max_bytes // 4 // row_bytes)
         for start in range(0, len(rows), group):
             self._try(functools.partial(self._write, rows[start : start + group]))
 
     def close(self) -> None:
-        """May be called twice; a later use opens the file again."""
+        """Close the file. Safe to call twice; a later use reopens it."""
         with self._lock:
             self._disconnect()
 
@@ -97,14 +97,14 @@ class VectorCache:
             connection.execute("BEGIN IMMEDIATE")
             self._evict(connection, sum(len(content) + _ROW_BYTES for _, content in rows))
             connection.executemany("INSERT OR REPLACE INTO vectors (key, content) VALUES (?, ?)", rows)
-        # Return free pages to the disk only above the bound: the bound was lowered, or one put was large.
-        past = _pragma(connection, "page_count") - self._max_bytes // _PAGE_BYTES
-        if past > 0:
-            # `execute` would take one step of this statement, and each step frees one page.
-            connection.executescript(f"PRAGMA incremental_vacuum({past})")
+        # Return free pages to the disk only above the limit: it was lowered, or one put was large.
+        excess = _pragma(connection, "page_count") - self._max_bytes // _PAGE_BYTES
+        if excess > 0:
+            # Not `execute`: it takes one step of the statement, which frees one page.
+            connection.executescript(f"PRAGMA incremental_vacuum({excess})")
 
     def _evict(self, connection: sqlite3.Connection, needed_bytes: int) -> None:
-        """Delete the oldest rows until `needed_bytes` fit below the bound."""
+        """Delete the oldest rows until `needed_bytes` fit into the limit."""
         limit = self._max_bytes - needed_bytes
         while True:
             pages = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
@@ -121,7 +121,7 @@ class VectorCache:
             )
 
     def _try(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
-        """The result of `act`, or None when the file fails; a damaged file is deleted."""
+        """Return the result of `act`, or None if the file fails; delete a damaged file."""
         with self._lock:
             try:
                 return act(self._connect())
@@ -129,20 +129,20 @@ class VectorCache:
                 if not self._has_warned:
                     self._has_warned = True
                     _log.warning(
-                        "%s: the vector cache failed (%s); vectors are embedded again where needed.",
+                        "%s: the vector cache failed (%s); missing vectors will be computed again.",
                         self._path,
                         error,
                     )
                 self._disconnect()
                 if _is_damage(error) and _file_id(self._path) == self._opened_file:
-                    # Not when another process has replaced the file already.
+                    # The comparison skips a file that another process has already replaced.
                     with contextlib.suppress(OSError):
                         for suffix in ("", "-wal", "-shm"):
                             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
         return None
 
     def _connect(self) -> sqlite3.Connection:
-        """A connection to the file that is at the path now: it may be deleted or replaced during a run."""
+        """Return a connection to the current file, which may have been deleted or replaced."""
         if self._connection is not None and _file_id(self._path) == self._opened_file:
             return self._connection
         self._disconnect()
@@ -150,16 +150,16 @@ class VectorCache:
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-        connection.text_factory = bytes  # damage may turn a blob into text that is not UTF-8
+        connection.text_factory = bytes  # damage can turn a blob into text that is not UTF-8
         self._connection, self._opened_file = connection, _file_id(self._path)
         if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             connection.executescript(_CREATE)
         if (_pragma(connection, "application_id"), _pragma(connection, "user_version")) != _FORMAT:
             raise sqlite3.DatabaseError("written by another version or program")
         with contextlib.suppress(sqlite3.OperationalError):
-            # Locked while another process connects; without WAL all works too, with more waiting.
+            # Locked while another process connects. Without WAL the cache works too, but waits longer.
             connection.execute("PRAGMA journal_mode=WAL")
-        # A power cut may lose the last transactions but must not tear the file.
+        # A power failure can lose the last transactions but must not damage the file.
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA journal_size_limit=67108864")
         return connection
@@ -172,8 +172,8 @@ class VectorCache:
 
 
 def _is_damage(error: Exception) -> bool:
-    """True when the file itself is at fault. SQLite reports a full disk, missing rights and locks as
-    operational errors; of those, only missing or altered tables (SQLITE_ERROR) are the file's fault."""
+    """True if the file is damaged. SQLite reports a full disk, missing permissions and locks as operational
+    errors; of those, only missing or altered tables (SQLITE_ERROR) mean damage."""
     if isinstance(error, sqlite3.OperationalError):
         return error.sqlite_errorcode == sqlite3.SQLITE_ERROR
     return not isinstance(error, OSError)
@@ -195,7 +195,7 @@ def _key(space: str, text: str) -> bytes:
 
 
 def _vector(key: bytes, row: tuple[object] | None) -> np.ndarray | None:
-    """The vector in a row, or None where there is none or it is damaged."""
+    """Return the vector of a row, or None if it is missing or damaged."""
     content = row[0] if row else None
     if not isinstance(content, bytes):
         return None
@@ -205,5 +205,5 @@ def _vector(key: bytes, row: tuple[object] | None) -> np.ndarray | None:
 
 
 def _checksum(key: bytes, numbers: bytes) -> bytes:
-    """Covers the key too: damage must not give one text the vector of another."""
+    """Return a checksum that covers the key too: damage must not give a text the vector of another."""
     return hashlib.blake2b(numbers, digest_size=_CHECKSUM_BYTES, key=key).digest()

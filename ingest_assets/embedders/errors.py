@@ -1,92 +1,92 @@
-"""Why a text has no vector: the text's fault, the model's, the endpoint's or that of the settings."""
+"""Errors of embedding, caused by the text, the model, the endpoint or the settings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ingest_assets.core.errors import Category, ConfigError, IngestError, ItemError
 
-_WORDS_CHARS = 300
+_MAX_CHARS = 300
 
 
 class TextTooLong(ItemError):
-    """The text is longer than the model reads, and the settings say to refuse rather than to cut it."""
+    """The text exceeds the model's limit, and `truncation = "refuse"`."""
 
     category = "input"
     code = "E_TEXT_TOO_LONG"
 
 
 class TextWithoutTokens(ItemError):
-    """The model's tokenizer knows nothing in the text, and adds nothing to it."""
+    """The model's tokenizer finds no token in the text and adds no special tokens."""
 
     category = "input"
     code = "E_TEXT_WITHOUT_TOKENS"
 
 
 class TokenUnknown(ItemError):
-    """The tokenizer gives a token that the network was not made for."""
+    """The tokenizer produces a token that is not in the network's vocabulary."""
 
     category = "config"
     code = "E_TOKEN_UNKNOWN"
 
 
-class AnyText(ItemError):
-    """What would have met any text: no one chunk is to blame, and none is named."""
+class EmbedderError(ItemError):
+    """An error that any text would get; its message names no chunk."""
 
 
-class ModelUnusable(AnyText):
-    """The model of the settings cannot be opened."""
+class ModelUnusable(EmbedderError):
+    """The configured model cannot be opened."""
 
     category = "config"
     code = "E_MODEL_UNUSABLE"
 
 
-class EmbedderClosed(AnyText):
-    """The stage ended, and its embedder with it, while texts waited."""
+class EmbedderClosed(EmbedderError):
+    """The stage stopped and closed its embedder while texts were waiting."""
 
     category = "cancelled"
     code = "E_EMBEDDER_CLOSED"
     retryable = True
 
 
-# Of endpoints.
+# Endpoints.
 
 
-class EndpointKeyMissing(AnyText):
-    """This worker's environment does not hold the key that the settings name."""
+class EndpointKeyMissing(EmbedderError):
+    """The variable with the API key is missing or invalid in this worker's environment."""
 
     category: Category = "config"
     code = "E_ENDPOINT_KEY"
 
 
-class CertificatesUnreadable(AnyText):
-    """This worker's environment names certificates that cannot be read."""
+class CertificatesUnreadable(EmbedderError):
+    """The CA certificates in this worker's environment cannot be read."""
 
     category = "config"
     code = "E_ENDPOINT_CERTIFICATES"
 
 
-class EndpointDenied(AnyText):
+class EndpointDenied(EmbedderError):
     """The endpoint rejects the key, or the account has no credit left."""
 
     category = "config"
     code = "E_ENDPOINT_DENIED"
 
 
-class EndpointRefused(AnyText):
-    """The endpoint accepts no such request: a wrong address or model, or an unknown field."""
+class EndpointRefused(EmbedderError):
+    """The endpoint rejects every request: a wrong URL or model, or an unknown field."""
 
     category = "config"
     code = "E_ENDPOINT_REFUSED"
 
 
-class WrongDimension(AnyText):
-    """All vectors have another length than the settings say."""
+class WrongDimension(EmbedderError):
+    """No vector has the length in `embeddings.dense.dim`."""
 
     category = "config"
     code = "E_ENDPOINT_DIMENSION"
 
 
-class EndpointBusy(AnyText):
+class EndpointBusy(EmbedderError):
     """The endpoint is overloaded or asks for fewer requests."""
 
     category = "provider"
@@ -95,10 +95,10 @@ class EndpointBusy(AnyText):
 
 
 class EndpointFailed(EndpointBusy):
-    """The endpoint answered with a server error, which one text may have caused."""
+    """The endpoint returned a server error, which one text may have caused."""
 
 
-class EndpointTimeout(AnyText):
+class EndpointTimeout(EmbedderError):
     """The endpoint did not answer in time."""
 
     category = "timeout"
@@ -106,64 +106,64 @@ class EndpointTimeout(AnyText):
     retryable = True
 
 
-class EndpointUnreachable(AnyText):
-    """There was no connection to the endpoint, or it broke before the answer was complete."""
+class EndpointUnreachable(EmbedderError):
+    """The connection failed, or broke before the response was complete."""
 
     category = "provider"
     code = "E_ENDPOINT_UNREACHABLE"
     retryable = True
 
 
-class EndpointAnswerUnusable(AnyText):
-    """The endpoint answered with something other than a list of vectors, several times."""
+class EndpointAnswerUnusable(EmbedderError):
+    """The endpoint repeatedly returned something other than a list of vectors."""
 
     category = "provider"
     code = "E_ENDPOINT_ANSWER"
 
 
-# The errors of one text are not `input` errors: another version of the server may accept it.
+# Errors of one text. Their category is not `input`: another version of the server may accept it.
 
 
 class VectorUnusable(ItemError):
-    """The endpoint's vector for this text is missing or invalid, also when asked again."""
+    """The endpoint's vector for this text is missing or invalid, also after a retry."""
 
     category = "contract"
     code = "E_ENDPOINT_VECTOR"
 
 
 class WrongLength(VectorUnusable):
-    """The vector has another length than the settings say."""
+    """The vector does not have the length in `embeddings.dense.dim`."""
 
 
 class TextRefused(ItemError):
-    """The endpoint refuses this text, or these texts together."""
+    """The endpoint rejects this text, or these texts together."""
 
     category = "provider"
     code = "E_TEXT_REFUSED"
 
 
 class TextUnanswered(ItemError):
-    """The endpoint answers other texts, but fails or hangs at this one. Retried by the next run only."""
+    """The endpoint fails or hangs on this text only. Not retried before the next run."""
 
     category = "provider"
     code = "E_TEXT_UNANSWERED"
 
 
-# Of foreign code.
+# Foreign code.
 
 
 @contextmanager
-def one_line_errors(before: str, kind: type[IngestError], after: str = "fix the package") -> Iterator[None]:
-    """Turn whatever foreign code raises into one line that says where; our own errors pass unchanged."""
+def one_line_errors(prefix: str, kind: type[IngestError], advice: str = "Fix the package.") -> Iterator[None]:
+    """Raise errors of foreign code as `kind` with a one-line message; our own pass unchanged."""
     try:
         yield
     except (ConfigError, ItemError, MemoryError):
         raise
     except Exception as error:  # foreign code may raise anything
-        raise kind(f"{before} ({words_of(error)}); {after}.") from error
+        raise kind(f"{prefix} ({describe_error(error)}). {advice}") from error
 
 
-def words_of(error: Exception) -> str:
-    """An exception's type and message on one line."""
-    said = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
-    return said[:_WORDS_CHARS]
+def describe_error(error: Exception) -> str:
+    """Return an exception's type and message on one line."""
+    line = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
+    return line[:_MAX_CHARS]

@@ -1,4 +1,4 @@
-"""Fetching the models that the settings name from the model hub, where there is a network."""
+"""Fetches the models in the settings from the model hub."""
 
 import logging
 import re
@@ -9,26 +9,26 @@ from ingest_assets.core.model_hub import (
     ANSWER_SECONDS,
     HubUnreachable,
     ModelNotFetched,
+    describe_hub_error,
     hub_cache,
     hub_name,
-    is_unreachable,
-    reason_of,
+    is_hub_unreachable,
 )
-from ingest_assets.embedders.model_files import PULLED_AS, is_hub_name
+from ingest_assets.embedders.model_files import PULL_NAMES, is_hub_name
 
 _PART = r"(-\d{5}-of-\d{5})?"
-# Of weights that are there in several forms the first is fetched.
+# Only the first of these formats that a folder has is fetched.
 _WEIGHTS = (re.compile(rf"^model{_PART}\.safetensors$"), re.compile(rf"^pytorch_model{_PART}\.bin$"))
 _LISTINGS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _SMALL = {".json", ".txt", ".model"}
-# As sentence-transformers names the folders of its modules; others hold the model in other forms.
+# Folders of sentence-transformers modules. Other folders contain the model in other formats.
 _MODULE = re.compile(r"^([a-z]+_)?\d+_\w+$")
 
 
-def wanted_files(files: Iterable[str], *, with_weights: bool) -> list[list[str]]:
-    """What is loaded of a repository, in the order of fetching: small files, the weights of modules, weights.
+def files_to_fetch(files: Iterable[str], *, with_weights: bool) -> list[list[str]]:
+    """Return the files to fetch, in this order: small files, the modules' weights, the model's weights.
 
-    Whatever has weights is whole, then, also when fetching broke off.
+    Thus a folder with weights is complete even if fetching was interrupted.
     """
     folders: dict[str, list[str]] = {}
     for path in map(PurePosixPath, sorted(files)):
@@ -42,63 +42,63 @@ def wanted_files(files: Iterable[str], *, with_weights: bool) -> list[list[str]]
         chosen = [name for name in names if PurePosixPath(name).suffix in _SMALL and name != other_listing]
         small += [str(PurePosixPath(folder, name)) for name in chosen]
         weights[folder] = [str(PurePosixPath(folder, name)) for name in names if _WEIGHTS[form].match(name)]
-    own = weights.pop("", [])
-    groups = [small, [file for found in weights.values() for file in found], own]
+    model_weights = weights.pop("", [])
+    groups = [small, [file for files in weights.values() for file in files], model_weights]
     return [group for group in (groups if with_weights else groups[:1]) if group]
 
 
 def fetch(name: str, setting: str, *, with_bar: bool = False) -> None:
-    """Bring a hub name's files into the hub's cache.
+    """Download a model's files into the hub's cache.
 
-    Its place in the cache gets the name last: until a download is whole, what was there before is used.
+    The cache's reference is updated last: until the download is complete, the older files are used.
     """
     import httpx
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.utils import disable_progress_bars
 
     if not is_hub_name(name):
-        raise ModelNotFetched(f"{setting}: {name!r} is no name of a model on a hub; give one, or a folder.")
+        raise ModelNotFetched(f"{setting}: {name!r} is not a hub name. Set a hub name or a folder.")
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     if not with_bar:
         disable_progress_bars()
-    kind = PULLED_AS[setting]
+    kind = PULL_NAMES[setting]
     try:
-        # Asked first: without an answer, what follows would be content with whatever is here.
-        about = HfApi().model_info(name, revision="main", timeout=ANSWER_SECONDS)
-        files = [file.rfilename for file in about.siblings or ()]
-        groups = wanted_files(files, with_weights=kind != "tokenizer")
-        _require(groups, kind, name)
+        # First, because `snapshot_download` uses cached files if the hub does not respond.
+        info = HfApi().model_info(name, revision="main", timeout=ANSWER_SECONDS)
+        files = [file.rfilename for file in info.siblings or ()]
+        groups = files_to_fetch(files, with_weights=kind != "tokenizer")
+        _require_complete(groups, kind, name)
         for group in groups:
-            snapshot_download(name, revision=about.sha, allow_patterns=group, cache_dir=hub_cache())
-        together = [file for group in groups for file in group]
-        snapshot_download(name, revision="main", allow_patterns=together, cache_dir=hub_cache())
+            snapshot_download(name, revision=info.sha, allow_patterns=group, cache_dir=hub_cache())
+        all_files = [file for group in groups for file in group]
+        snapshot_download(name, revision="main", allow_patterns=all_files, cache_dir=hub_cache())
     except (OSError, ValueError, httpx.HTTPError) as error:
-        failure = HubUnreachable if is_unreachable(error) else ModelNotFetched
+        failure = HubUnreachable if is_hub_unreachable(error) else ModelNotFetched
         raise failure(
-            f"{kind} ({name}) could not be fetched from {hub_name()}: {reason_of(error)}; "
-            f"{_advice(error, setting)}."
+            f"Cannot download {kind} ({name}) from {hub_name()}: {describe_hub_error(error)}. "
+            f"{_advice(error, setting)}"
         ) from None
 
 
-def _require(groups: list[list[str]], kind: str, name: str) -> None:
+def _require_complete(groups: list[list[str]], kind: str, name: str) -> None:
     files = [file for group in groups for file in group]
     if kind == "tokenizer":
-        is_whole, needed = "tokenizer.json" in files, "tokenizer.json"
+        is_complete, needed = "tokenizer.json" in files, "tokenizer.json"
     else:
-        is_whole = any(file.endswith((".safetensors", ".bin")) for file in files)
-        needed = "weights that are loaded here (model.safetensors, pytorch_model.bin)"
-    if not is_whole:
-        raise ModelNotFetched(f"{kind} ({name}): {hub_name()} has it without {needed}; name another model.")
+        is_complete = any(file.endswith((".safetensors", ".bin")) for file in files)
+        needed = "weights in a supported format (model.safetensors, pytorch_model.bin)"
+    if not is_complete:
+        raise ModelNotFetched(f"{kind} ({name}): {hub_name()} has it without {needed}. Use another model.")
 
 
 def _advice(error: Exception, setting: str) -> str:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     if isinstance(error, GatedRepoError):
-        return "it is gated: ask for access on its page, and set HF_TOKEN to a token of yours"
+        return "It is gated: request access on its page, and set HF_TOKEN to your token."
     if isinstance(error, RepositoryNotFoundError):
-        return f"correct {setting}, or set HF_TOKEN where the model is private"
+        return f"Correct {setting}, or set HF_TOKEN if the model is private."
     return (
-        f"where there is a network, run `ingest models pull {PULLED_AS[setting]}`, copy the model's folder "
-        f"here and set {setting} to it"
+        f"Run `ingest models pull {PULL_NAMES[setting]}` on a machine with network access, copy the model's "
+        f"folder here and set {setting} to it."
     )

@@ -1,4 +1,4 @@
-"""Dense vectors from ONNX forms of models on the CPU: torch's in float32, or nearly so and faster in int8."""
+"""Dense vectors from ONNX exports on the CPU: float32, equal to torch, or int8, faster and less exact."""
 
 import logging
 import os
@@ -10,14 +10,14 @@ import numpy as np
 
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import installed_versions
-from ingest_assets.embedders.batching import Batcher
+from ingest_assets.embedders.batcher import Batcher
 from ingest_assets.embedders.model_files import float32_bytes
-from ingest_assets.embedders.model_recipe import (
-    Recipe,
+from ingest_assets.embedders.model_layout import (
+    ModelLayout,
     Usage,
     facts_of,
-    read_recipe,
-    require_own_modules,
+    read_layout,
+    require_supported,
     usage_of,
 )
 from ingest_assets.embedders.onnx_export import (
@@ -31,100 +31,100 @@ from ingest_assets.embedders.onnx_export import (
     require_export,
 )
 from ingest_assets.embedders.torch import Encoder, padded, pool_batch, read_tokenizer
-from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, Kind
+from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, TextKind
 
-# Those that are proved here to export, fuse and give torch's vectors.
+# Tested here: they export, fuse and give torch's vectors.
 ARCHITECTURES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
-MAX_WEIGHTS_BYTES = 1_900_000_000  # an ONNX file holds two gigabytes
-# Lanes of one thread each beat one lane of many. A batch saves reading the weights again, which matters for
-# short texts alone; beyond that, what is computed for it no longer fits the core's cache.
+MAX_WEIGHTS_BYTES = 1_900_000_000  # an ONNX file is limited to two gigabytes
+# Measured: lanes of one thread each are faster than one lane of many. Batching saves reading the weights,
+# which matters for short texts only; larger batches no longer fit the core's cache.
 BATCH_TOKENS, BATCH_SIZE = 256, 32
 _GOOD_INT8_COSINE = 0.98
 
 _log = logging.getLogger(__name__)
 
 
-class OnnxKind:
-    """Float32: exact, and the same bits in any batch, so that documents share their batches."""
+class OnnxFactory:
+    """Float32: exact, and bit-equal in any batch, so that documents can share batches."""
 
     name: ClassVar[str] = "onnx"
     file: ClassVar[str] = FLOAT32
 
     def describe(self, options: DenseOptions) -> DenseFacts:
-        recipe = read_recipe(options.model)
-        usage = usage_of(recipe, options)
-        require_own_modules(recipe, usage)
+        layout = read_layout(options.model)
+        usage = usage_of(layout, options)
+        require_supported(layout, usage)
         if options.device not in ("auto", "cpu"):
             raise ConfigError(
-                f"embeddings.dense.device: provider {self.name} runs on the CPU, not on {options.device}; "
-                'set device = "cpu", or provider = "local".'
+                f"embeddings.dense.device: provider {self.name} runs on the CPU, not on {options.device}. "
+                'Set device = "cpu", or provider = "local".'
             )
-        fault = export_fault(recipe)
+        fault = export_fault(layout)
         if fault:
             raise ConfigError(
-                f"embeddings.dense.provider: {recipe.name} is not exported to ONNX ({fault}); "
-                'set provider = "local".'
+                f"embeddings.dense.provider: {layout.name} cannot be exported to ONNX ({fault}). "
+                'Set provider = "local".'
             )
-        return facts_of(self.name, recipe, usage, installed_versions(*LIBRARIES), export=VERSION)
+        return facts_of(self.name, layout, usage, installed_versions(*LIBRARIES), export=VERSION)
 
     def open(self, options: DenseOptions) -> "OnnxEmbedder":
         facts = self.describe(options)
-        recipe = read_recipe(options.model)
-        export = require_export(recipe, options.exports_path)
-        self._look_at_quality(export, facts.model_id)
-        return OnnxEmbedder(export.folder / self.file, recipe, usage_of(recipe, options), options)
+        layout = read_layout(options.model)
+        export = require_export(layout, options.exports_path)
+        self._check_quality(export, facts.model_id)
+        return OnnxEmbedder(export.folder / self.file, layout, usage_of(layout, options), options)
 
-    def _look_at_quality(self, export: Export, model_id: str) -> None:
+    def _check_quality(self, export: Export, model_id: str) -> None:
         if not export.is_exact:
             raise ConfigError(
-                f"embeddings.dense.provider: as ONNX, {model_id} differs from torch (cosine "
-                f'{export.note.get("min_cosine", 0):.6f}); run again with provider = "auto", which takes '
-                'torch from now on, or set provider = "local".'
+                f"embeddings.dense.provider: the ONNX export of {model_id} differs from torch (cosine "
+                f'{export.note.get("min_cosine", 0):.6f}). Run again with provider = "auto", which now uses '
+                'torch, or set provider = "local".'
             )
 
 
-class Int8Kind(OnnxKind):
-    """Weights and activations in 8 bits. Not the same bits in other batches: one text at a time."""
+class OnnxInt8Factory(OnnxFactory):
+    """Weights and activations in 8 bits. Vectors depend on the batch, so each text runs alone."""
 
     name: ClassVar[str] = "onnx-int8"
     file: ClassVar[str] = INT8
 
-    def _look_at_quality(self, export: Export, model_id: str) -> None:
+    def _check_quality(self, export: Export, model_id: str) -> None:
         cosine = export.note.get("int8_mean_cosine", 0)
         if cosine < _GOOD_INT8_COSINE:
             _log.warning(
-                "embeddings.dense: in 8 bits, vectors of %s have a cosine of %.3f with its own; see what "
-                'that costs with `ingest eval retrieval`, or set provider = "onnx".',
+                "embeddings.dense: 8-bit vectors of %s have a cosine of %.3f with its float32 vectors. "
+                'Measure the effect with `ingest eval retrieval`, or set provider = "onnx".',
                 model_id,
                 cosine,
             )
 
 
 def cores() -> int:
-    """What this process may use: its affinity, or fewer if OMP_NUM_THREADS says so, as Ray does."""
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(own, int(asked)) if asked.isdecimal() and int(asked) > 0 else own
+    """Return the cores of this process: its affinity, or fewer by OMP_NUM_THREADS, which Ray sets."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    return min(available, int(threads)) if threads.isdecimal() and int(threads) > 0 else available
 
 
-def export_fault(recipe: Recipe) -> str | None:
-    """Why a model is not exported, by its files alone."""
-    if recipe.model_type not in ARCHITECTURES:
-        return f"architecture {recipe.model_type or 'unknown'}, known are {', '.join(ARCHITECTURES)}"
-    if float32_bytes(Path(recipe.path), recipe.config) > MAX_WEIGHTS_BYTES:
-        return "its weights are larger than an ONNX file may be"
+def export_fault(layout: ModelLayout) -> str | None:
+    """Return why a model cannot be exported, by its files alone."""
+    if layout.model_type not in ARCHITECTURES:
+        return f"architecture {layout.model_type or 'unknown'}; supported: {', '.join(ARCHITECTURES)}"
+    if float32_bytes(Path(layout.path), layout.config) > MAX_WEIGHTS_BYTES:
+        return "its weights exceed the limit of an ONNX file"
     return None
 
 
 class OnnxEmbedder:
     """Pooled token vectors, not yet scaled to unit length; threads share micro-batches."""
 
-    def __init__(self, file: Path, recipe: Recipe, usage: Usage, options: DenseOptions) -> None:
+    def __init__(self, file: Path, layout: ModelLayout, usage: Usage, options: DenseOptions) -> None:
         is_int8 = file.name == INT8
         self._session: Any = open_session(file, threads=1)
-        self._usage, self._pad_id = usage, recipe.pad_id
-        self._encoder = Encoder(read_tokenizer(recipe), recipe, usage)
-        has_free_batches = not is_int8 and self._is_batch_invariant(usage.max_tokens, recipe.words or 6)
+        self._usage, self._pad_id = usage, layout.pad_id
+        self._encoder = Encoder(read_tokenizer(layout), layout, usage)
+        has_free_batches = not is_int8 and self._is_batch_invariant(usage.max_tokens, layout.vocab_size or 6)
         self._batcher: Batcher[list[int]] = Batcher(
             self._run,
             lambda batch: [len(ids) for ids in batch],
@@ -132,10 +132,10 @@ class OnnxEmbedder:
             batch_tokens=options.batch_tokens or BATCH_TOKENS,
             batch_size=BATCH_SIZE if has_free_batches else 1,
         )
-        self.model_id, self.dim = recipe.model_id, usage.dim
+        self.model_id, self.dim = layout.model_id, usage.dim
 
-    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
-        """One row per text, in their order."""
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> np.ndarray:
+        """Return one row per text, in order."""
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         return self._batcher.embed(self._encoder.encode(texts, kind))
@@ -149,7 +149,7 @@ class OnnxEmbedder:
         return pool_batch(hidden, [len(ids) for ids in batch], self._usage.pooling, self._usage.dim)
 
     def _is_batch_invariant(self, max_tokens: int, words: int) -> bool:
-        """Tried on this very processor: where padding or neighbours change a bit, texts go one by one."""
+        """Test on this processor whether padding or other texts change a bit; then texts run alone."""
         lengths = [min(length, max_tokens) for length in (3, 7, 18, 33, 64)]
         probes = [
             [min(5, words - 1) + index % max(1, min(words - 5, 90)) for index in range(n)] for n in lengths

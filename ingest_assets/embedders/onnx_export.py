@@ -1,7 +1,6 @@
-"""Exports of models to ONNX: where they are kept, how they are made once for all processes of a machine, and
-how close they come to torch.
+"""Exports of models to ONNX: stored once for all processes of a machine, and compared with torch.
 
-`python -m ingest_assets.embedders.onnx_export MODEL FOLDER` makes one; `require_export` runs it.
+`require_export` runs `python -m ingest_assets.embedders.onnx_export MODEL FOLDER` to create one.
 """
 
 import fcntl
@@ -21,14 +20,14 @@ import numpy as np
 
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import canonical_json, hash_file, installed_versions, sha256_text
-from ingest_assets.embedders.model_recipe import Recipe, read_recipe
+from ingest_assets.embedders.model_layout import ModelLayout, read_layout
 from ingest_assets.embedders.torch import load_model, padded, pool_batch, read_tokenizer
 
-# Raised when the same libraries would make another file of the same model.
+# Increased when the same libraries would export the same model differently.
 VERSION = "2"
 LIBRARIES = ("onnx", "onnxruntime", "torch", "transformers", "tokenizers")
 FLOAT32, INT8, NOTE = "model.onnx", "model-int8.onnx", "export.json"
-REFUSED = "refused: "  # begins the last line of an export that no provider could help
+REJECTED = "rejected: "  # begins the last line of output if the model itself is invalid
 MIN_COSINE = 0.99999
 _OPSET = 17
 _PROBES = (
@@ -42,65 +41,65 @@ _PROBES = (
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A folder with a model's ONNX form; its note says what the files are and how exact they proved."""
+    """A folder with a model's ONNX files; its note has their hashes and how exact they are."""
 
     folder: Path
 
     @property
     def note(self) -> dict[str, Any]:
-        """Empty when there is none, or it cannot be read."""
+        """The content of the note; empty if it is missing or invalid."""
         try:
             note = json.loads((self.folder / NOTE).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return note if isinstance(note, dict) else {}
 
-    def is_whole(self) -> bool:
-        """True when every file is as it was written."""
+    def is_complete(self) -> bool:
+        """True if every file is unchanged since the export."""
         files = self.note.get("files")
         if not isinstance(files, dict) or not files:
             return False
         paths = {self.folder / name: content_hash for name, content_hash in files.items()}
-        return all(path.is_file() and hash_file(path)[0] == known for path, known in paths.items())
+        return all(path.is_file() and hash_file(path)[0] == expected for path, expected in paths.items())
 
     @property
     def is_exact(self) -> bool | None:
-        """Whether the vectors proved to be torch's; none when it has not been tried."""
+        """Whether the vectors equal those of torch; None if not compared yet."""
         return self.note.get("is_exact")
 
 
-def export_of(recipe: Recipe, exports_path: str) -> Export:
-    """Where the model's ONNX form is, or will be: by what the model and the libraries are."""
+def export_of(layout: ModelLayout, exports_path: str) -> Export:
+    """Return the export, existing or not, of this model by the installed libraries."""
     libraries = installed_versions(*LIBRARIES)
-    key = sha256_text(canonical_json([VERSION, recipe.content_hash, libraries]))[:32]
+    key = sha256_text(canonical_json([VERSION, layout.content_hash, libraries]))[:32]
     folder = Path(exports_path).expanduser()
     if not exports_path:
         folder = (
             Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ingest-assets" / "exports"
         )
-    return Export(folder / f"{recipe.name.replace('/', '--')}-{key}")
+    return Export(folder / f"{layout.name.replace('/', '--')}-{key}")
 
 
-def require_export(recipe: Recipe, exports_path: str) -> Export:
-    """The model's ONNX form, made now if it is not there whole; several processes make it once."""
-    export = export_of(recipe, exports_path)
+def require_export(layout: ModelLayout, exports_path: str) -> Export:
+    """Return the model's export; create it if missing or incomplete, under a lock between processes."""
+    export = export_of(layout, exports_path)
     lock = export.folder.with_name(f".{export.folder.name}.lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)  # released also when the process dies
-        if not export.is_whole():
-            _make(recipe, export.folder)
+        if not export.is_complete():
+            _create(layout, export.folder)
     return export
 
 
-def _make(recipe: Recipe, folder: Path) -> None:
-    """Export into a folder beside, which takes its place when it is complete."""
+def _create(layout: ModelLayout, folder: Path) -> None:
+    """Export into a temporary folder, which is renamed when complete."""
     for leftover in folder.parent.glob(f".{folder.name}.*.tmp"):
         shutil.rmtree(leftover)
     scratch = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.tmp")
     scratch.mkdir()
     try:
-        _export_in_child(recipe, scratch)
+        _export_in_child(layout, scratch)
         if folder.exists():
             shutil.rmtree(folder)
         scratch.replace(folder)
@@ -108,58 +107,58 @@ def _make(recipe: Recipe, folder: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _export_in_child(recipe: Recipe, folder: Path) -> None:
-    """In a process of its own: torch takes a gigabyte that embedding never needs again."""
-    command = [sys.executable, "-m", "ingest_assets.embedders.onnx_export", recipe.source, str(folder)]
+def _export_in_child(layout: ModelLayout, folder: Path) -> None:
+    """Export in a child process: torch takes a gigabyte that embedding does not need."""
+    command = [sys.executable, "-m", "ingest_assets.embedders.onnx_export", layout.source, str(folder)]
     # The child imports what this process imports.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}  # noqa: PTH109
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
-        if lines and lines[-1].startswith(REFUSED):
-            raise ConfigError(lines[-1].removeprefix(REFUSED))
+        if lines and lines[-1].startswith(REJECTED):
+            raise ConfigError(lines[-1].removeprefix(REJECTED))
         raise ConfigError(
-            f"embeddings.dense: {recipe.name} cannot be exported to ONNX "
-            f'({lines[-1] if lines else done.returncode}); set embeddings.dense.provider = "local".'
+            f"embeddings.dense: {layout.name} cannot be exported to ONNX "
+            f'({lines[-1] if lines else done.returncode}). Set embeddings.dense.provider = "local".'
         )
 
 
-def export(recipe: Recipe, folder: Path) -> None:
-    """Both forms of the model, and a note on how close each comes to torch."""
-    torch, model, tokenizer = load_model(recipe.path, "cpu", attention="eager")
-    _write_float32(torch, model, recipe, folder)
+def export(layout: ModelLayout, folder: Path) -> None:
+    """Write the float32 and int8 files, and a note on how close each is to torch."""
+    torch, model, tokenizer = load_model(layout.path, "cpu", attention="eager")
+    _write_float32(torch, model, layout, folder)
     _write_int8(folder)
-    own = read_tokenizer(recipe)
-    for each in (own, tokenizer):
-        each.no_padding()
-        each.enable_truncation(max_length=recipe.max_tokens)
-    batch = [encoding.ids for encoding in own.encode_batch(list(_PROBES))]
+    used_tokenizer = read_tokenizer(layout)
+    for instance in (used_tokenizer, tokenizer):
+        instance.no_padding()
+        instance.enable_truncation(max_length=layout.max_tokens)
+    batch = [encoding.ids for encoding in used_tokenizer.encode_batch(list(_PROBES))]
     has_same_tokens = batch == [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
-    words = recipe.words or max(map(max, filter(None, batch))) + 1
-    batch = [ids for ids in batch if ids and max(ids) < words]  # others are refused as texts, too
-    inputs = [padded([ids], recipe.pad_id) for ids in batch]
-    truth = [_pooled_in_all_ways(_by_torch(torch, model, *arrays)) for arrays in inputs]
+    vocab_size = layout.vocab_size or max(map(max, filter(None, batch))) + 1
+    batch = [ids for ids in batch if ids and max(ids) < vocab_size]  # embedding rejects such texts, too
+    inputs = [padded([ids], layout.pad_id) for ids in batch]
+    truth = [_all_poolings(_by_torch(torch, model, *arrays)) for arrays in inputs]
     float32, int8 = (
-        _cosines(truth, [_pooled_in_all_ways(infer(session, *arrays)) for arrays in inputs])
+        _cosines(truth, [_all_poolings(infer(session, *arrays)) for arrays in inputs])
         for session in (open_session(folder / name, threads=1) for name in (FLOAT32, INT8))
     )
     note = {
-        "model": recipe.model_id,
+        "model": layout.model_id,
         "is_exact": bool(has_same_tokens and float32.min() >= MIN_COSINE),
         "has_same_tokens": has_same_tokens,
         "min_cosine": float(float32.min()),
         "int8_mean_cosine": float(int8.mean()),
     }
-    # Written last: without the note and the hashes of its files the export does not count.
+    # Written last: an export without its note is incomplete.
     files = {path.name: hash_file(path)[0] for path in sorted(folder.glob("*.onnx*"))}
     (folder / NOTE).write_text(json.dumps({**note, "files": files}, indent=1), encoding="utf-8")
 
 
-def _write_float32(torch: Any, model: Any, recipe: Recipe, folder: Path) -> None:
-    """As torch traces it, with attention and activations fused.
+def _write_float32(torch: Any, model: Any, layout: ModelLayout, folder: Path) -> None:
+    """Trace with torch, then fuse attention and activations.
 
-    Not with what is added before a layer norm: that fused operator is no vector code, and takes five times as
-    long as its parts (a tenth of a whole inference).
+    The addition before a layer norm is not fused: that operator is not vectorized and takes five times as
+    long as its parts (a tenth of the inference).
     """
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_model
@@ -172,7 +171,7 @@ def _write_float32(torch: Any, model: Any, recipe: Recipe, folder: Path) -> None
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
             return self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
-    ids, mask = padded([[5, 6, 7, 8, 9, 10, 11], [5, 6, 7]], recipe.pad_id)
+    ids, mask = padded([[5, 6, 7, 8, 9, 10, 11], [5, 6, 7]], layout.pad_id)
     raw = folder / "traced.tmp"
     axes = {0: "texts", 1: "tokens"}
     torch.onnx.export(
@@ -185,14 +184,14 @@ def _write_float32(torch: Any, model: Any, recipe: Recipe, folder: Path) -> None
         opset_version=_OPSET,
         dynamo=False,
     )
-    heads = int(recipe.config.get("num_attention_heads") or recipe.config.get("n_heads") or 0)
+    heads = int(layout.config.get("num_attention_heads") or layout.config.get("n_heads") or 0)
     options = FusionOptions("bert")
     options.enable_skip_layer_norm = False
     fused = optimize_model(
         str(raw),
         "bert",
         num_heads=heads,
-        hidden_size=recipe.width,
+        hidden_size=layout.width,
         opt_level=0,
         optimization_options=options,
     )
@@ -201,7 +200,7 @@ def _write_float32(torch: Any, model: Any, recipe: Recipe, folder: Path) -> None
 
 
 def _write_int8(folder: Path) -> None:
-    """Per channel, and with one bit to spare: processors without VNNI would overflow."""
+    """Quantize per channel, with 7 of 8 bits, because processors without VNNI would overflow."""
     from onnx import TensorProto
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -211,7 +210,7 @@ def _write_int8(folder: Path) -> None:
         per_channel=True,
         reduce_range=True,
         weight_type=QuantType.QInt8,
-        extra_options={"DefaultTensorType": TensorProto.FLOAT},  # fused operators have no known shapes
+        extra_options={"DefaultTensorType": TensorProto.FLOAT},  # shapes of fused operators are unknown
     )
 
 
@@ -221,47 +220,47 @@ def _by_torch(torch: Any, model: Any, ids: np.ndarray, mask: np.ndarray) -> np.n
         return np.asarray(model(**inputs).last_hidden_state.numpy())
 
 
-def _pooled_in_all_ways(hidden: np.ndarray) -> np.ndarray:
-    """One text's tokens by three poolings, side by side."""
+def _all_poolings(hidden: np.ndarray) -> np.ndarray:
+    """Return one text's vectors by three poolings, joined."""
     return pool_batch(hidden, [hidden.shape[1]], ("cls", "mean", "max"), 3 * hidden.shape[2])[0]
 
 
 def open_session(file: Path, threads: int) -> Any:
-    """A session on the CPU that several threads may call."""
+    """Open a CPU session that several threads can call."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # Arenas keep what the longest batch took, for each shape anew.
+    # Otherwise memory of the longest batch stays allocated, once per shape.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(
         str(file),
         options,
         providers=["CPUExecutionProvider"],
-        disabled_optimizers=["SkipLayerNormFusion"],  # as in `_write_float32`, which says why
+        disabled_optimizers=["SkipLayerNormFusion"],  # slower, see `_write_float32`
     )
 
 
 def infer(session: Any, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Vectors of all tokens (texts, tokens, width)."""
+    """Return the vectors of all tokens (texts, tokens, width)."""
     return np.asarray(session.run(None, {"input_ids": ids, "attention_mask": mask})[0])
 
 
-def _cosines(truth: list[np.ndarray], made: list[np.ndarray]) -> np.ndarray:
-    pairs = zip(truth, made, strict=True)
+def _cosines(truth: list[np.ndarray], exported: list[np.ndarray]) -> np.ndarray:
+    pairs = zip(truth, exported, strict=True)
     return np.array([a @ b / (np.linalg.norm(a) * np.linalg.norm(b)) for a, b in pairs])
 
 
 def main() -> None:
-    """Run by `_export_in_child`; a failure ends in one last line."""
+    """Run the export for `_export_in_child`; the last line of output names a failure."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     try:
-        export(read_recipe(sys.argv[1]), Path(sys.argv[2]))
+        export(read_layout(sys.argv[1]), Path(sys.argv[2]))
     except ConfigError as error:
-        sys.exit(f"{REFUSED}{error}")
+        sys.exit(f"{REJECTED}{error}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Providers that installed packages add by entry point: what they return is checked, and each of their errors
-becomes one line that names the package."""
+"""Providers of installed packages (entry points): results are checked, errors name the package."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -10,39 +9,39 @@ import numpy as np
 
 from ingest_assets.core.errors import ConfigError, ContractBroken, ItemError
 from ingest_assets.core.identity import canonical_json
-from ingest_assets.core.ports import DenseKind, DenseProvider
-from ingest_assets.embedders.errors import one_line_errors, words_of
-from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, Kind
+from ingest_assets.core.ports import DenseProvider, DenseProviderFactory
+from ingest_assets.embedders.errors import describe_error, one_line_errors
+from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, TextKind
 
 
-def load_kind(entry: EntryPoint) -> "PluginKind":
-    """The provider that an entry point names; `ConfigError` when it cannot be loaded or is none."""
+def load_plugin(entry: EntryPoint) -> "PluginFactory":
+    """Load the provider of an entry point; `ConfigError` if it cannot be loaded or is not a provider."""
     package = entry.dist.name if entry.dist else entry.module
-    who = f"embeddings.dense.provider: {entry.name!r} of package {package} ({entry.value})"
-    with one_line_errors(f"{who} cannot be loaded", ConfigError, "fix or remove the package"):
-        kind = entry.load()
-        if callable(kind) and (isinstance(kind, type) or not hasattr(kind, "describe")):
-            kind = kind()
-    if not all(callable(getattr(kind, name, None)) for name in ("describe", "open")):
-        raise ConfigError(f"{who} is no provider: it lacks describe() or open().")
-    return PluginKind(entry.name, who, kind)
+    label = f"embeddings.dense.provider: {entry.name!r} of package {package} ({entry.value})"
+    with one_line_errors(f"{label} cannot be loaded", ConfigError, "Fix or remove the package."):
+        factory = entry.load()
+        if callable(factory) and (isinstance(factory, type) or not hasattr(factory, "describe")):
+            factory = factory()
+    if not all(callable(getattr(factory, name, None)) for name in ("describe", "open")):
+        raise ConfigError(f"{label} is not a provider: it lacks describe() or open().")
+    return PluginFactory(entry.name, label, factory)
 
 
 @dataclass(frozen=True, eq=False)
-class PluginKind:
-    """A package's provider before it is open; its facts are checked. `who` begins every message."""
+class PluginFactory:
+    """A package's factory; checks what it returns. `label` begins every error message."""
 
     name: str
-    who: str
-    kind: DenseKind
+    label: str
+    factory: DenseProviderFactory
 
     def describe(self, options: DenseOptions) -> DenseFacts:
-        with one_line_errors(f"{self.who}: describe() failed", ConfigError):
-            facts = self.kind.describe(options)
+        with one_line_errors(f"{self.label}: describe() failed", ConfigError):
+            facts = self.factory.describe(options)
         fault = _fault_of(facts)
         if fault:
-            raise ConfigError(f"{self.who}: describe() gave {fault}; fix the package.")
-        # With the model, which a package may leave out: two models must share no set and no cache.
+            raise ConfigError(f"{self.label}: describe() returned {fault}. Fix the package.")
+        # A package may omit the model here; two models must not share a set or cached vectors.
         identity = {
             "entry_point": self.name,
             "provider": facts.provider,
@@ -56,24 +55,24 @@ class PluginKind:
 
     def open(self, options: DenseOptions) -> "PluginProvider":
         facts = self.describe(options)
-        with one_line_errors(f"{self.who}: open() failed", ConfigError):
-            opened = self.kind.open(options)
-            said = (opened.model_id, opened.dim)
-        if said != (facts.model_id, facts.dim):
-            with one_line_errors(f"{self.who}: close() failed", ItemError):
-                opened.close()
+        with one_line_errors(f"{self.label}: open() failed", ConfigError):
+            provider = self.factory.open(options)
+            model_id, dim = provider.model_id, provider.dim
+        if (model_id, dim) != (facts.model_id, facts.dim):
+            with one_line_errors(f"{self.label}: close() failed", ItemError):
+                provider.close()
             raise ContractBroken(
-                f"{self.who}: open() gave model_id {said[0]!r} with dim {said[1]!r}, and describe() said "
-                f"{facts.model_id!r} with {facts.dim}; fix the package."
+                f"{self.label}: open() returned model_id {model_id!r} with dim {dim!r}, but describe() "
+                f"{facts.model_id!r} with {facts.dim}. Fix the package."
             )
-        return PluginProvider(self.who, opened)
+        return PluginProvider(self.label, provider)
 
 
 @dataclass(frozen=True, eq=False)
 class PluginProvider:
     """A package's open provider; its errors name the package."""
 
-    who: str
+    label: str
     provider: DenseProvider
 
     @property
@@ -84,8 +83,8 @@ class PluginProvider:
     def dim(self) -> int:
         return self.provider.dim
 
-    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
-        with one_line_errors(f"{self.who}: embed() failed", ItemError):
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> np.ndarray:
+        with one_line_errors(f"{self.label}: embed() failed", ItemError):
             return self.provider.embed(texts, kind)
 
     def close(self) -> None:
@@ -93,7 +92,7 @@ class PluginProvider:
 
 
 def _fault_of(facts: Any) -> str:
-    """What planning could not use of the facts, in words; empty when all is well."""
+    """Return what is wrong with the facts; empty if they are valid."""
     if not isinstance(facts, DenseFacts):
         return f"{type(facts).__name__} instead of DenseFacts"
     kinds: dict[str, Any] = {"provider": str, "model_id": str, "dim": int, "normalized": bool}
@@ -108,5 +107,5 @@ def _fault_of(facts: Any) -> str:
     try:
         canonical_json([dict(facts.identity), dict(facts.libraries)])
     except (TypeError, ValueError) as error:
-        return f"DenseFacts whose identity is no plain JSON ({words_of(error)})"
+        return f"DenseFacts whose identity is not JSON ({describe_error(error)})"
     return ""

@@ -1,4 +1,4 @@
-"""Dense vectors from any endpoint that speaks OpenAI's protocol: OpenAI, TEI, vLLM and others."""
+"""Dense vectors from an endpoint with OpenAI's protocol: OpenAI, TEI, vLLM and others."""
 
 import os
 import threading
@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import numpy as np
 from pydantic import SecretStr
 
-from ingest_assets.core.endpoints import key_fault
+from ingest_assets.core.endpoints import find_key_fault
 from ingest_assets.core.errors import ConfigError, ItemError
 from ingest_assets.core.identity import sha256_text
-from ingest_assets.embedders.batching import Batcher, Counted
+from ingest_assets.embedders.batcher import Batcher, Counted
 from ingest_assets.embedders.endpoint import Endpoint, Pace, Spent, estimated_tokens
 from ingest_assets.embedders.errors import (
     EndpointAnswerUnusable,
@@ -29,12 +29,12 @@ from ingest_assets.embedders.errors import (
     WrongDimension,
     WrongLength,
 )
-from ingest_assets.settings.embeddings import PACKAGED_MODEL, DenseFacts, DenseOptions, Kind
+from ingest_assets.settings.embeddings import PACKAGED_MODEL, DenseFacts, DenseOptions, TextKind
 
-HARMLESS = "text"  # sent to find out whether a fault is the endpoint's or a text's
-# Not `EndpointBusy` itself: a server that asks for a pause means all who ask, whatever their texts are.
-_MAYBE_ONE_TEXT = (
-    EndpointDenied,  # a gateway may answer so to one text that it blocks
+PROBE_TEXT = "text"  # if it fails as well, the endpoint is at fault and not a text
+# Without `EndpointBusy` itself: a server that asks for a pause means all requests, whatever their texts.
+_MAYBE_TEXT_FAULT = (
+    EndpointDenied,  # a gateway can return this for a single text that it blocks
     EndpointFailed,
     EndpointTimeout,
     EndpointUnreachable,
@@ -46,19 +46,19 @@ _MAYBE_ONE_TEXT = (
 
 @dataclass(eq=False)
 class _Batch:
-    """What is known of some texts while they are asked for, together or in pieces."""
+    """State of a batch while it is sent, as a whole or in pieces."""
 
     size: int
     spent: Spent = field(default_factory=Spent)
-    fault: ItemError | None = None  # the endpoint's own: what was not asked for yet would meet it too
-    ends_at: float | None = None  # of the search for the text at fault, which has one attempt a piece
+    fault: ItemError | None = None  # of the endpoint: the remaining texts would get it too
+    ends_at: float | None = None  # deadline of the search for the failing text; set when it starts
 
 
 class RemoteEmbedder:
-    """Texts of several documents share requests; each text's vector or error is its own.
+    """Embeds texts of several documents in shared requests; each text gets its own vector or error.
 
-    When a batch fails and the endpoint answers a harmless text, the batch is halved until the text at fault
-    stands alone. As the endpoint is up, each piece has one attempt.
+    If a batch fails but a probe succeeds, the batch is halved until the failing text is found. As the
+    endpoint is up, the pieces are not retried.
     """
 
     def __init__(self, options: DenseOptions, environ: Mapping[str, str], pace: Pace | None = None) -> None:
@@ -66,16 +66,16 @@ class RemoteEmbedder:
         self.model_id = _model_id(options)
         self.dim = options.dim or 0
         self._prefixes = {"query": options.query_prefix or "", "passage": options.passage_prefix or ""}
-        # From this worker's own environment: the key is in no plan and in no file.
+        # The key comes from this worker's environment; it is never part of a plan or a file.
         variable = options.remote.api_key_env
-        fault = key_fault(variable, environ)
+        fault = find_key_fault(variable, environ)
         if fault:
             raise EndpointKeyMissing(
-                f"embeddings.dense.remote.api_key_env: on this worker {fault}; set it where workers run."
+                f"embeddings.dense.remote.api_key_env: on this worker {fault}. Set it where workers run."
             )
         self._endpoint = Endpoint(options, SecretStr(environ[variable]) if variable else None, pace or Pace())
-        self._probing = threading.Lock()
-        self._most_texts = options.remote.batch_size
+        self._probe_lock = threading.Lock()
+        self._max_texts = options.remote.batch_size
         self._batcher: Batcher[str] = Batcher(
             self.embed_batch,
             estimated_tokens,
@@ -84,18 +84,18 @@ class RemoteEmbedder:
             batch_size=options.remote.batch_size,
         )
 
-    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
-        """One row per text, in their order."""
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> np.ndarray:
+        """Return one row per text, in order."""
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         return self._batcher.embed([self._prefixes[kind] + text for text in texts])
 
     def embed_batch(self, texts: Sequence[str]) -> list[Counted | ItemError]:
-        """For each text its vector with what it cost, or its error."""
+        """Return each text's vector with its cost, or its error."""
         results: list[Counted | ItemError] = []
-        most = self._most_texts
-        for start in range(0, len(texts), most):
-            piece = texts[start : start + most]
+        max_texts = self._max_texts
+        for start in range(0, len(texts), max_texts):
+            piece = texts[start : start + max_texts]
             batch = _Batch(len(piece))
             outcomes = self._outcomes(piece, batch)
             costs = {
@@ -104,7 +104,7 @@ class RemoteEmbedder:
                 "tokens": batch.spent.tokens,
                 "cost_micro_usd": round(batch.spent.tokens * self._remote.usd_per_million_tokens),
             }
-            # The texts that have a vector share the cost, by their size.
+            # The texts with a vector share the cost in proportion to their size.
             sizes = [
                 0 if isinstance(outcome, ItemError) else size
                 for outcome, size in zip(outcomes, estimated_tokens(piece), strict=True)
@@ -116,82 +116,82 @@ class RemoteEmbedder:
         return results
 
     def close(self) -> None:
-        """End at once, also what waits for its turn or for the server."""
+        """Cancel requests and waiting calls at once."""
         self._endpoint.close()
         self._batcher.close()
 
     def _outcomes(self, texts: Sequence[str], batch: _Batch) -> list[np.ndarray | ItemError]:
-        """A vector or an error for each text."""
+        """Return a vector or an error for each text."""
         if batch.fault is not None:
             return [batch.fault] * len(texts)
         try:
-            return list(self._endpoint.ask(texts, batch.spent, is_patient=batch.ends_at is None))
+            return list(self._endpoint.embed(texts, batch.spent, can_retry=batch.ends_at is None))
         except ItemError as error:
-            return self._divided(texts, batch, error)
+            return self._outcomes_after(texts, batch, error)
 
-    def _divided(
+    def _outcomes_after(
         self, texts: Sequence[str], batch: _Batch, failure: ItemError
     ) -> list[np.ndarray | ItemError]:
-        """What each text gets after a request failed: the endpoint's fault, or that of the text found."""
+        """Return the outcomes after a failed request: one fault for all texts, or those of the halves."""
         is_first, is_alone, now = batch.ends_at is None, len(texts) == 1, time.monotonic()
         if batch.ends_at is None:
-            # Long enough to find two texts with which every piece hangs.
+            # Long enough to find two texts, even if each piece that contains one times out.
             batch.ends_at = now + 2 * (len(texts).bit_length() + 1) * self._remote.timeout_seconds
-        if not isinstance(failure, _MAYBE_ONE_TEXT):
+        if not isinstance(failure, _MAYBE_TEXT_FAULT):
             batch.fault = failure
-            self._endpoint.pronounce(failure)
+            self._endpoint.report_fault(failure)
         elif now >= batch.ends_at:
             batch.fault = failure
         elif is_first or is_alone:
-            batch.fault = self._fault_of_all(batch)
+            batch.fault = self._probe_fault(batch)
         if batch.fault is not None:
             return [batch.fault] * len(texts)
         if is_first:
-            return self._outcomes(texts, batch)  # the endpoint may just have come back
+            return self._outcomes(texts, batch)  # the endpoint may have recovered
         if is_alone:
-            return [_blamed(failure)]
+            return [_text_error(failure)]
         middle = (len(texts) + 1) // 2
         outcomes = self._outcomes(texts[:middle], batch) + self._outcomes(texts[middle:], batch)
         if len(texts) == batch.size and not any(isinstance(outcome, ItemError) for outcome in outcomes):
-            # Each text is accepted: they were too many, and so would the next batch be.
-            self._most_texts = min(self._most_texts, middle)
+            # Each text is accepted, so the batch was too large; send smaller ones from now on.
+            self._max_texts = min(self._max_texts, middle)
         return outcomes
 
-    def _fault_of_all(self, batch: _Batch) -> ItemError | None:
-        """The fault that a harmless text meets as well, if there is one: then no text is to blame."""
-        with self._probing:  # threads that meet a wrong key together ask once
+    def _probe_fault(self, batch: _Batch) -> ItemError | None:
+        """Send a harmless text; return its error, which is the endpoint's fault, or None if it succeeds."""
+        with self._probe_lock:  # threads with the same fault share one probe
             try:
-                self._endpoint.ask([HARMLESS], batch.spent, is_patient=False)
+                self._endpoint.embed([PROBE_TEXT], batch.spent, can_retry=False)
                 return None
             except TextRefused as error:
                 fault: ItemError = EndpointRefused(
-                    f"{str(error)[:-1]}, also for a harmless text; check embeddings.dense: model, dim "
-                    "and remote."
+                    f"{str(error)[:-1]}, also for a harmless text. Check model, dim and remote in "
+                    "embeddings.dense."
                 )
             except WrongLength as error:
                 fault = WrongDimension(
-                    f"{str(error)[:-1]}, the value of embeddings.dense.dim; set dim to what the model gives, "
-                    "or remote.send_dimensions if it can give others."
+                    f"{str(error)[:-1]}, the value of embeddings.dense.dim. Set dim to the model's length, "
+                    "or remote.send_dimensions if the model supports other lengths."
                 )
             except VectorUnusable as error:
                 fault = EndpointAnswerUnusable(str(error))
             except ItemError as error:
                 fault = error
-            self._endpoint.pronounce(fault)
+            self._endpoint.report_fault(fault)
             return fault
 
 
-def _blamed(failure: ItemError) -> ItemError:
-    """The failure as that of the one text which was asked for."""
+def _text_error(failure: ItemError) -> ItemError:
+    """Return the failure as an error of this one text."""
     if isinstance(failure, VectorUnusable):
         return failure
     if isinstance(failure, (TextRefused, EndpointDenied)):
-        return TextRefused(f"{failure} It refuses this text alone: a harmless one is answered.")
-    return TextUnanswered(f"{failure} It fails at this text alone: a harmless one is answered.")
+        return TextRefused(f"{failure} The endpoint rejects only this text: a harmless one succeeded.")
+    return TextUnanswered(f"{failure} The endpoint fails on this text only: a harmless one succeeded.")
 
 
 def _shares(total: int, weights: Sequence[int]) -> Iterator[int]:
-    """Whole numbers in proportion to the weights, which add up to the total."""
+    """Yield integers in proportion to the weights; their sum is the total."""
     before, sofar, everything = 0, 0, sum(weights) or 1
     for weight in weights:
         sofar += weight
@@ -200,12 +200,12 @@ def _shares(total: int, weights: Sequence[int]) -> Iterator[int]:
         before = after
 
 
-class RemoteKind:
-    """Planning sends no request, so the settings must say what the endpoint gives."""
+class RemoteFactory:
+    """Planning sends no request, so the model and its vector length must be set."""
 
     def describe(self, options: DenseOptions) -> DenseFacts:
         dim, remote = _require_settings(options), options.remote
-        # Where the model answers, without what a query may hold.
+        # The URL, with its query hashed, since that can contain secrets.
         parts = urlsplit(remote.url)
         query = f"?{sha256_text(parts.query)[:12]}" if parts.query else ""
         return DenseFacts(
@@ -234,16 +234,16 @@ class RemoteKind:
 
 def _require_settings(options: DenseOptions) -> int:
     if not options.remote.url:
-        raise ConfigError('embeddings.dense.remote.url: not set, and provider = "openai" needs it.')
+        raise ConfigError('embeddings.dense.remote.url: not set, but provider = "openai" needs it.')
     if options.model == PACKAGED_MODEL:
         raise ConfigError(
-            "embeddings.dense.model: set it to what the endpoint calls its model, as in "
+            "embeddings.dense.model: set it to the endpoint's name of the model, such as "
             "text-embedding-3-small."
         )
     if options.dim is None:
         raise ConfigError(
-            f"embeddings.dense.dim: not set; give the length of the vectors that {options.model} makes, for "
-            "planning asks no endpoint."
+            f"embeddings.dense.dim: not set. Set it to the vector length of {options.model}, because "
+            "planning sends no request."
         )
     return options.dim
 

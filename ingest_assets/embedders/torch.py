@@ -1,4 +1,4 @@
-"""Embedding with PyTorch: the packaged model and sentence-transformers."""
+"""Dense vectors with PyTorch: models of transformers, and the library sentence-transformers."""
 
 import threading
 from collections.abc import Sequence
@@ -11,39 +11,39 @@ import numpy as np
 
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import installed_versions
-from ingest_assets.embedders.batching import count
+from ingest_assets.embedders.batcher import count
 from ingest_assets.embedders.errors import TextTooLong, TextWithoutTokens, TokenUnknown
 from ingest_assets.embedders.model_files import (
+    cached_by_files,
     content_hash_of,
     find_folder,
-    load_whole,
-    load_words,
+    load_auto_tokenizer,
+    load_complete_model,
     name_of,
     quiet,
     require_no_code,
-    while_unchanged,
     without_warnings,
 )
-from ingest_assets.embedders.model_recipe import (
+from ingest_assets.embedders.model_layout import (
     SETTING,
-    Recipe,
+    ModelLayout,
     Usage,
     facts_of,
     has_transformer,
     module_outputs,
-    read_recipe,
-    require_own_modules,
+    read_layout,
+    require_supported,
     usage_of,
 )
-from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, Device, Kind
+from ingest_assets.settings.embeddings import DenseFacts, DenseOptions, Device, TextKind
 
-# How the vectors of a text's tokens become one, as sentence-transformers does it.
+# Pooling: one vector from the vectors of a text's tokens, as in sentence-transformers.
 
 
 def pool_batch(hidden: np.ndarray, lengths: list[int], modes: tuple[str, ...], dim: int) -> list[np.ndarray]:
-    """A vector per text from its own tokens (texts, tokens, width), without padding; modes are joined.
+    """Return a vector per text from its tokens (texts, tokens, width), without padding; modes are joined.
 
-    A text at a time, so that no neighbour and no padding can change a bit. Each is cut to `dim` numbers.
+    Texts are pooled one by one, so that other texts and padding change no bit. Vectors are cut to `dim`.
     """
     texts = (rows[:length] for rows, length in zip(hidden, lengths, strict=True))
     return [np.concatenate([_pooled(tokens, mode) for mode in modes])[:dim] for tokens in texts]
@@ -67,92 +67,92 @@ def _pooled(tokens: np.ndarray, mode: str) -> np.ndarray:
     raise KeyError(mode)
 
 
-# Texts become token ids as the model wants them: prefixed, and cut or refused at its limit.
+# Texts become token ids: prefixed, and cut or rejected at the model's limit.
 
 
-def read_tokenizer(recipe: Recipe) -> Any:
-    """The model's tokenizer by its file alone."""
+def read_tokenizer(layout: ModelLayout) -> Any:
+    """Load the model's `tokenizer.json`, without transformers."""
     from tokenizers import Tokenizer
 
-    return Tokenizer.from_file(str(Path(recipe.path) / "tokenizer.json"))
+    return Tokenizer.from_file(str(Path(layout.path) / "tokenizer.json"))
 
 
 def require_tokens(batch: Sequence[Sequence[int]]) -> None:
-    """A network reads at least one token of each text."""
+    """Raise for the first text without tokens, which the network cannot read."""
     for index, ids in enumerate(batch):
         if not ids:
             raise TextWithoutTokens(
-                "The model's tokenizer makes no token of a text, so there is nothing to embed; remove it, or "
-                "take a model that knows its characters.",
+                "The model's tokenizer finds no token in a text, so there is nothing to embed. Remove "
+                "the document, or use a model that knows its characters.",
                 detail={"index": index},
             )
 
 
-def require_known(batch: Sequence[Sequence[int]], words: int | None) -> None:
-    """Every token is one of the network's `words`; none = nobody knows how many those are."""
+def require_known_tokens(batch: Sequence[Sequence[int]], vocab_size: int | None) -> None:
+    """Raise for the first token outside the network's vocabulary; `None` = unknown size, not checked."""
     for index, ids in enumerate(batch):
-        if words is not None and ids and max(ids) >= words:
+        if vocab_size is not None and ids and max(ids) >= vocab_size:
             raise TokenUnknown(
-                f"The tokenizer makes token {max(ids)}, and the model knows {words} of them, counted from 0: "
-                "they are not of one model; give a folder in which they are.",
+                f"The tokenizer produces token {max(ids)}, but the model knows only 0 to {vocab_size - 1}. "
+                "Set a folder in which both belong to the same model.",
                 detail={"index": index},
             )
 
 
 class Encoder:
-    """Token ids of texts. `tokenizer` is one of the library `tokenizers`, and this encoder's own."""
+    """Converts texts to token ids. `tokenizer` is of the library `tokenizers`; it is modified."""
 
-    def __init__(self, tokenizer: Any, recipe: Recipe, usage: Usage) -> None:
+    def __init__(self, tokenizer: Any, layout: ModelLayout, usage: Usage) -> None:
         self._tokenizer = tokenizer
         self._usage = usage
-        self._words = recipe.words
+        self._vocab_size = layout.vocab_size
         tokenizer.no_padding()
-        tokenizer.enable_truncation(max_length=usage.max_tokens, direction=recipe.truncation_side)
-        if recipe.lower_case:
+        tokenizer.enable_truncation(max_length=usage.max_tokens, direction=layout.truncation_side)
+        if layout.lower_case:
             from tokenizers.normalizers import Lowercase
             from tokenizers.normalizers import Sequence as Normalizers
 
-            own = [tokenizer.normalizer] if tokenizer.normalizer else []
-            tokenizer.normalizer = Normalizers([Lowercase(), *own])
+            others = [tokenizer.normalizer] if tokenizer.normalizer else []
+            tokenizer.normalizer = Normalizers([Lowercase(), *others])
 
-    def encode(self, texts: Sequence[str], kind: Kind) -> list[list[int]]:
-        """Ids of each text, special tokens included; counts tokens and texts that were cut."""
+    def encode(self, texts: Sequence[str], kind: TextKind) -> list[list[int]]:
+        """Return each text's ids, with special tokens; count tokens and cut texts."""
         prefix = self._usage.query_prefix if kind == "query" else self._usage.passage_prefix
         encodings = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
         cut = [index for index, encoding in enumerate(encodings) if encoding.overflowing]
         if cut and self._usage.refuses_long:
             limit = self._usage.max_tokens
             raise TextTooLong(
-                f"A text of {len(texts[cut[0]])} characters is longer than the {limit} tokens the model "
-                'reads; make chunks shorter, or set embeddings.dense.truncation = "cut".',
+                f"A text of {len(texts[cut[0]])} characters exceeds the model's limit of {limit} tokens. "
+                'Make chunks shorter, or set embeddings.dense.truncation = "cut".',
                 detail={"index": cut[0], "max_tokens": limit},
             )
         ids = [encoding.ids for encoding in encodings]
         require_tokens(ids)
-        require_known(ids, self._words)
+        require_known_tokens(ids, self._vocab_size)
         count("tokens", sum(map(len, ids)))
         if cut:
             count("texts_cut", len(cut))
         return ids
 
 
-# Where a model runs: what the settings want, and what is here.
+# The device on which a model runs.
 
 
-def device_for(wanted: Device, setting: str) -> str:
-    """The one wanted, or the best there is; `ConfigError` naming the setting when it is not here."""
+def device_for(device: Device, setting: str) -> str:
+    """Return the device, for "auto" the best available; `ConfigError` if it is not available."""
     import torch
 
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if wanted == "auto":
-        return next(name for name, is_there in there.items() if is_there)
-    if not there[wanted]:
-        raise ConfigError(f'{setting}: there is no {wanted} here; set it to "auto" or "cpu".')
-    return wanted
+    devices = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if device == "auto":
+        return next(name for name, is_available in devices.items() if is_available)
+    if not devices[device]:
+        raise ConfigError(f'{setting}: {device} is not available on this machine. Set it to "auto" or "cpu".')
+    return device
 
 
 def has_cuda() -> bool:
-    """True when models run on a GPU here."""
+    """True if this machine has a CUDA GPU."""
     import torch
 
     return bool(torch.cuda.is_available())
@@ -162,14 +162,14 @@ BATCH_SIZE_ON_GPU = 64
 _USUAL_TOKENS = 256
 
 
-class LocalKind:
-    """Any architecture that transformers knows."""
+class LocalFactory:
+    """Models of any architecture in transformers."""
 
     def describe(self, options: DenseOptions) -> DenseFacts:
-        recipe = read_recipe(options.model)
-        usage = usage_of(recipe, options)
-        require_own_modules(recipe, usage)
-        return facts_of("local", recipe, usage, installed_versions("torch", "transformers", "tokenizers"))
+        layout = read_layout(options.model)
+        usage = usage_of(layout, options)
+        require_supported(layout, usage)
+        return facts_of("local", layout, usage, installed_versions("torch", "transformers", "tokenizers"))
 
     def open(self, options: DenseOptions) -> "TorchEmbedder":
         self.describe(options)
@@ -179,26 +179,26 @@ class LocalKind:
 class TorchEmbedder:
     """Pooled token vectors, not yet scaled to unit length.
 
-    Torch promises no equal bits for other batches, and which texts of a document are in the cache already is
-    chance: on a CPU each text is a batch by itself, so that its vector depends on nothing else. A GPU would
-    stand idle so: it gets batches of one document, sorted by length; its vectors are equal within rounding.
+    Torch does not guarantee equal bits in different batches, and the cache decides which texts are embedded
+    together. So on a CPU each text is a batch of its own. A GPU would be mostly idle then: it gets batches of
+    one document, sorted by length, and its vectors are equal within rounding.
     """
 
     def __init__(self, options: DenseOptions) -> None:
-        recipe = read_recipe(options.model)
-        self._torch, self._model, tokenizer = load_model(recipe.path, options.device)
-        self._usage = usage_of(recipe, options)
-        self._encoder = Encoder(tokenizer, recipe, self._usage)
-        self._pad_id = recipe.pad_id
+        layout = read_layout(options.model)
+        self._torch, self._model, tokenizer = load_model(layout.path, options.device)
+        self._usage = usage_of(layout, options)
+        self._encoder = Encoder(tokenizer, layout, self._usage)
+        self._pad_id = layout.pad_id
         is_on_cpu = self._model.device.type == "cpu"
         self._batch_size = 1 if is_on_cpu else BATCH_SIZE_ON_GPU
         self._batch_tokens = options.batch_tokens or self._batch_size * _USUAL_TOKENS
         self._lock = threading.Lock()
-        self.model_id = recipe.model_id
+        self.model_id = layout.model_id
         self.dim = self._usage.dim
 
-    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
-        """One row per text, in their order."""
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> np.ndarray:
+        """Return one row per text, in order."""
         ids = self._encoder.encode(texts, kind)
         order = sorted(range(len(ids)), key=lambda index: (len(ids[index]), texts[index]))
         vectors = np.empty((len(ids), self.dim), dtype=np.float32)
@@ -209,7 +209,7 @@ class TorchEmbedder:
         return vectors
 
     def close(self) -> None:
-        """Memory goes when nobody holds the model any more."""
+        """Do nothing: memory is freed with the last reference to the model."""
 
     def _forward(self, batch: list[list[int]]) -> np.ndarray:
         ids, mask = padded(batch, self._pad_id)
@@ -219,11 +219,11 @@ class TorchEmbedder:
                 "attention_mask": self._torch.from_numpy(mask).to(self._model.device),
             }
             hidden = self._model(**inputs).last_hidden_state.float().cpu().numpy()
-        return np.stack(pool_batch(hidden, [len(each) for each in batch], self._usage.pooling, self.dim))
+        return np.stack(pool_batch(hidden, [len(tokens) for tokens in batch], self._usage.pooling, self.dim))
 
 
 def padded(batch: Sequence[Sequence[int]], pad_id: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and attention mask, padded on the right to the longest."""
+    """Return ids and attention mask, padded on the right to the longest text."""
     longest = max(map(len, batch))
     ids = np.full((len(batch), longest), pad_id, dtype=np.int64)
     mask = np.zeros((len(batch), longest), dtype=np.int64)
@@ -234,72 +234,72 @@ def padded(batch: Sequence[Sequence[int]], pad_id: int) -> tuple[np.ndarray, np.
 
 
 def load_model(path: str, device: Device, attention: str | None = None) -> tuple[Any, Any, Any]:
-    """Torch, the model on its device, and its tokenizer, offline."""
+    """Load a model offline; return torch, the model on its device, and its tokenizer."""
     import torch
     from transformers import AutoModel
 
-    place = device_for(device, "embeddings.dense.device")
-    tokenizer = load_words(path)
-    dtype = torch.float32 if place == "cpu" else "auto"
-    model = load_whole(AutoModel, path, SETTING, dtype=dtype, attn_implementation=attention)
-    return torch, model.eval().to(place), tokenizer.backend_tokenizer
+    name = device_for(device, "embeddings.dense.device")
+    tokenizer = load_auto_tokenizer(path)
+    dtype = torch.float32 if name == "cpu" else "auto"
+    model = load_complete_model(AutoModel, path, SETTING, dtype=dtype, attn_implementation=attention)
+    return torch, model.eval().to(name), tokenizer.backend_tokenizer
 
 
-# Dense vectors from whatever the library sentence-transformers loads, further modules included.
+# Dense vectors from the library sentence-transformers, with all its modules.
 
 
 LIBRARIES = ("sentence-transformers", "torch", "transformers", "tokenizers")
-_NO_LIMIT = 1_000_000  # of static word vectors
+_NO_LIMIT = 1_000_000  # static word vectors have no token limit
 
 
-class SentencesKind:
-    """Any folder or hub name of that library; where its files do not tell the shape, the model is loaded."""
+class SentenceTransformersFactory:
+    """Any model of that library; if its files do not contain the vector length, the model is loaded."""
 
     def describe(self, options: DenseOptions) -> DenseFacts:
         if find_spec("sentence_transformers") is None:
             raise ConfigError(
-                "embeddings.dense.provider: sentence-transformers is not installed; "
-                "run `pip install 'ingest-assets[sentence-transformers]'`."
+                "embeddings.dense.provider: sentence-transformers is not installed. "
+                "Run `pip install 'ingest-assets[sentence-transformers]'`."
             )
         if options.pooling != "auto":
             raise ConfigError(
-                "embeddings.dense.pooling: sentence-transformers pools by the model's files; "
-                'set pooling = "auto", or another provider.'
+                "embeddings.dense.pooling: sentence-transformers pools by the model's files. "
+                'Set pooling = "auto", or another provider.'
             )
-        recipe = _recipe(options.model)
+        layout = _read_sentence_model(options.model)
         return facts_of(
-            "sentence-transformers", recipe, usage_of(recipe, options), installed_versions(*LIBRARIES)
+            "sentence-transformers", layout, usage_of(layout, options), installed_versions(*LIBRARIES)
         )
 
-    def open(self, options: DenseOptions) -> "SentencesEmbedder":
+    def open(self, options: DenseOptions) -> "SentenceTransformersEmbedder":
         self.describe(options)
-        return SentencesEmbedder(options)
+        return SentenceTransformersEmbedder(options)
 
 
-class SentencesEmbedder:
-    """The library's own vectors: of each text by itself on a CPU, of a document's texts together on a GPU."""
+class SentenceTransformersEmbedder:
+    """Vectors of the library; texts run one by one on a CPU, and together with their document on a GPU."""
 
     def __init__(self, options: DenseOptions) -> None:
-        recipe = _recipe(options.model)
-        self._usage = usage_of(recipe, options)
+        layout = _read_sentence_model(options.model)
+        self._usage = usage_of(layout, options)
         self._model = _load(options.model, None if options.device == "auto" else options.device)
         for network in filter(None, (getattr(module, "auto_model", None) for module in self._model)):
-            # Read once more, as the library keeps to itself which weights it did not find.
-            load_whole(type(network), network.name_or_path, SETTING)
-        if recipe.max_tokens < _NO_LIMIT:
+            # Load again, because the library does not report missing weights.
+            load_complete_model(type(network), network.name_or_path, SETTING)
+        if layout.max_tokens < _NO_LIMIT:
             self._model.max_seq_length = self._usage.max_tokens
         self._batch_size = 1 if self._model.device.type == "cpu" else BATCH_SIZE_ON_GPU
-        self._words = recipe.words
+        self._vocab_size = layout.vocab_size
         self._lock = threading.Lock()
-        self.model_id, self.dim = recipe.model_id, self._usage.dim
+        self.model_id, self.dim = layout.model_id, self._usage.dim
 
-    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> np.ndarray:
-        """One row per text, in their order."""
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> np.ndarray:
+        """Return one row per text, in order."""
         prefix = self._usage.query_prefix if kind == "query" else self._usage.passage_prefix
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         with self._lock:
-            self._look_at_lengths([prefix + text for text in texts])
+            self._check_lengths([prefix + text for text in texts])
             vectors = self._model.encode(
                 list(texts),
                 prompt=prefix,
@@ -310,20 +310,20 @@ class SentencesEmbedder:
         return np.asarray(vectors[:, : self.dim], dtype=np.float32)
 
     def close(self) -> None:
-        """Memory goes when nobody holds the model any more."""
+        """Do nothing: memory is freed with the last reference to the model."""
 
-    def _look_at_lengths(self, texts: list[str]) -> None:
+    def _check_lengths(self, texts: list[str]) -> None:
         limit = self._usage.max_tokens
         if limit >= _NO_LIMIT:
             return
         tokens = without_warnings(self._model.tokenizer)(texts, truncation=False)["input_ids"]
         require_tokens(tokens)
-        require_known(tokens, self._words)
+        require_known_tokens(tokens, self._vocab_size)
         lengths = [len(ids) for ids in tokens]
         long = [index for index, length in enumerate(lengths) if length > limit]
         if long and self._usage.refuses_long:
             raise TextTooLong(
-                f"A text of {lengths[long[0]]} tokens is longer than the {limit} the model reads; make "
+                f"A text of {lengths[long[0]]} tokens exceeds the model's limit of {limit} tokens. Make "
                 'chunks shorter, or set embeddings.dense.truncation = "cut".',
                 detail={"index": long[0], "max_tokens": limit},
             )
@@ -332,20 +332,20 @@ class SentencesEmbedder:
             count("texts_cut", len(long))
 
 
-@while_unchanged(SETTING)
-def _recipe(model: str) -> Recipe:
-    """By the files where they are those of a transformer; else as the loaded model says."""
+@cached_by_files(SETTING)
+def _read_sentence_model(model: str) -> ModelLayout:
+    """Read the layout from the files of a transformer; for other models, from the loaded model."""
     folder = find_folder(model, SETTING)
     require_no_code(folder, SETTING)
-    is_told = (folder / "config.json").is_file() or (folder / "0_Transformer").is_dir()
-    if is_told and has_transformer(folder):
-        recipe = read_recipe(model)
+    has_config = (folder / "config.json").is_file() or (folder / "0_Transformer").is_dir()
+    if has_config and has_transformer(folder):
+        layout = read_layout(model)
         # The last module that changes the width decides.
-        width = [recipe.width * len(recipe.pooling), *module_outputs(folder)][-1]
-        return replace(recipe, width=width, pooling=recipe.pooling[:1])
+        width = [layout.width * len(layout.pooling), *module_outputs(folder)][-1]
+        return replace(layout, width=width, pooling=layout.pooling[:1])
     loaded = _load(model, "cpu")
     limit = loaded.max_seq_length
-    return Recipe(
+    return ModelLayout(
         source=model,
         name=name_of(model, folder),
         path=str(next((p.parent for p in sorted(folder.rglob("tokenizer.json"))), folder)),

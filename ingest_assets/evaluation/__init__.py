@@ -1,5 +1,5 @@
-"""How good it is: what the product makes of documents, measured against what it should have made of them.
+"""Quality measures: parsed documents compared with their truth, and rankings compared with labelled queries.
 
-The measures of reading are pure functions of two Markdown texts, and only `parse` reads documents. Those of
-finding are pure functions of rankings and labels; commands make the rankings from a home's tables.
+`scores.py` (parsing) and `retrieval.py` are pure functions; `parse_quality.py` reads the documents, and
+`retrieval_run.py` ingests and searches a labelled set.
 """

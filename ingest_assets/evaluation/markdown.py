@@ -1,7 +1,7 @@
-"""What a Markdown text says: its words, headings and tables, without the marks that say so.
+"""The words, headings and tables of a Markdown text, without markup.
 
-Both sides of a comparison pass through here, so that how a text is marked (escapes, entities, emphasis, link
-targets, comments such as `<!-- image -->`, padded or compact tables) counts neither for nor against anyone.
+Both sides of a comparison are read here, so that markup (escapes, entities, emphasis, link targets, comments
+such as `<!-- image -->`, padded or compact tables) does not affect the scores.
 """
 
 import html
@@ -17,49 +17,49 @@ from markdown_it.token import Token
 
 Words = tuple[str, ...]
 
-# Letters, digits and their accents in a row are a word; every other visible character is one of its own, so
-# that `(nuts) .` and `(nuts).` are the same words.
+# A run of letters, digits and accents is a word; so is every other visible character by itself, so that
+# `(nuts) .` and `(nuts).` have the same words.
 _WORD = regex.compile(r"[\w\p{M}]+|[^\s\w\p{M}]")
-# Some of Docling's readers write typewriter marks for these, others leave them as they are.
+# Some of Docling's backends write ASCII characters for these, others keep them.
 _TYPEWRITER = str.maketrans("‐‒–—―‘’‚“”„", "-----'''\"\"\"")
 _INVISIBLE = regex.compile(r"\p{Cf}")  # soft hyphens, joiners, direction marks
 
 
 def words_of(text: str) -> Words:
-    """The words of plain text: entities decoded, NFKC, no invisible characters, one kind of dash and quote.
+    """Return the words of plain text: entities decoded, NFKC, nothing invisible, ASCII dashes and quotes.
 
-    Case counts, and so does every other character.
+    Words are case-sensitive.
     """
     plain = unicodedata.normalize("NFKC", html.unescape(text)).translate(_TYPEWRITER)
     return tuple(_WORD.findall(_INVISIBLE.sub("", plain)))
 
 
-def sequence_ratio(ours: Sequence[str], truth: Sequence[str]) -> float:
-    """How alike two sequences are: twice their longest common subsequence, over the sum of their lengths.
+def sequence_ratio(parsed: Sequence[str], truth: Sequence[str]) -> float:
+    """Return twice the length of the longest common subsequence, divided by the sum of both lengths.
 
-    1.0 for equal sequences, 0.0 for such that share nothing; a missing, an additional and a moved word all
-    cost. It is what `difflib.SequenceMatcher.ratio` approximates, and never below it.
+    1.0 for equal sequences, 0.0 if they share nothing. Missing, additional and moved words lower it. It is
+    never below `difflib.SequenceMatcher.ratio`, which approximates it.
     """
-    if not ours and not truth:
+    if not parsed and not truth:
         return 1.0
-    return 2 * common_length(ours, truth) / (len(ours) + len(truth))
+    return 2 * common_length(parsed, truth) / (len(parsed) + len(truth))
 
 
-def common_length(one: Sequence[str], other: Sequence[str]) -> int:
-    """The length of the longest common subsequence.
+def common_length(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence.
 
-    One row of the usual table is one large integer, a bit per element (Hyyrö's bit-vector recurrence), so
-    that 100,000 words against 100,000 take seconds.
+    A row of the usual table is one large integer with a bit per element (Hyyrö's bit-vector recurrence), so
+    two texts of 100,000 words take seconds.
     """
-    places: dict[str, int] = {}
-    for at, element in enumerate(one):
-        places[element] = places.get(element, 0) | 1 << at
-    full = (1 << len(one)) - 1
+    positions: dict[str, int] = {}
+    for index, element in enumerate(left):
+        positions[element] = positions.get(element, 0) | 1 << index
+    full = (1 << len(left)) - 1
     row = full
-    for element in other:
-        if (here := row & places.get(element, 0)) != 0:
-            row = ((row + here) | (row - here)) & full
-    return len(one) - row.bit_count()
+    for element in right:
+        if (matches := row & positions.get(element, 0)) != 0:
+            row = ((row + matches) | (row - matches)) & full
+    return len(left) - row.bit_count()
 
 
 Table = tuple[tuple[str, ...], ...]  # rows of cells; a cell's words are joined by a space
@@ -77,7 +77,7 @@ _HEADING_IN_CELL = re.compile(r"\A#{2,6}\s")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading's words, joined by a space, and its level from 1 on."""
+    """A heading's words, joined by spaces, and its level (1 is the highest)."""
 
     text: str
     level: int
@@ -85,7 +85,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one Markdown text says, in its order."""
+    """The words, headings and tables of a Markdown text, in its order."""
 
     words: Words
     headings: tuple[Heading, ...]
@@ -93,17 +93,17 @@ class Reading:
 
 
 class _Collector:
-    """Gathers what a text says while it is walked through."""
+    """Collects words, headings and tables while a text is traversed."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
         self.headings: list[Heading] = []
         self.tables: list[list[list[str]]] = []
-        self.level = 0  # of the heading whose text comes next
+        self.level = 0  # of the heading if the next text is one
         self.is_in_cell = False  # the next text is a cell's
 
-    def text(self, text: str) -> None:
-        """A heading, a cell or a block of text."""
+    def add_text(self, text: str) -> None:
+        """Add the text of a heading, a cell or a block."""
         words = words_of(_HEADING_IN_CELL.sub("", text) if self.is_in_cell else text)
         self.words += words
         if self.is_in_cell:
@@ -114,31 +114,31 @@ class _Collector:
 
 
 def read_markdown(text: str) -> Reading:
-    """Everything that is compared of a Markdown text (CommonMark with tables; HTML inside it is read too)."""
-    found = _Collector()
+    """Return what is compared of a Markdown text: CommonMark with tables, and HTML inside it."""
+    collector = _Collector()
     parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
     for token in parser.parse(text):
         match token.type:
             case "heading_open":
-                found.level = int(token.tag[1:])
+                collector.level = int(token.tag[1:])
             case "table_open":
-                found.tables.append([])
+                collector.tables.append([])
             case "tr_open":
-                found.tables[-1].append([])
+                collector.tables[-1].append([])
             case "th_open" | "td_open":
-                found.is_in_cell = True
+                collector.is_in_cell = True
             case "inline":
-                found.text(_FORMULA.sub(r"\1", "".join(_inline_parts(token.children or ()))))
+                collector.add_text(_FORMULA.sub(r"\1", "".join(_inline_parts(token.children or ()))))
             case "fence" | "code_block":
-                found.text(token.content)
+                collector.add_text(token.content)
             case "html_block":
-                _Html(found).read(token.content)
-    tables = (tuple(tuple(row) for row in table if row) for table in found.tables)
-    return Reading(tuple(found.words), tuple(found.headings), tuple(table for table in tables if table))
+                _Html(collector).read(token.content)
+    tables = tuple(rows for table in collector.tables if (rows := tuple(tuple(row) for row in table if row)))
+    return Reading(tuple(collector.words), tuple(collector.headings), tables)
 
 
 def _inline_parts(tokens: Sequence[Token]) -> Iterator[str]:
-    """Text without marks: emphasis, link targets and tags fall away, what they stand around stays."""
+    """Yield text without emphasis, link targets and tags."""
     for token in tokens:
         if token.type in _BREAKS or (token.type == "html_inline" and token.content.startswith("<br")):
             yield " "
@@ -151,9 +151,9 @@ def _inline_parts(tokens: Sequence[Token]) -> Iterator[str]:
 class _Html(HTMLParser):
     """HTML inside Markdown: its headings, tables and text."""
 
-    def __init__(self, found: _Collector) -> None:
+    def __init__(self, collector: _Collector) -> None:
         super().__init__(convert_charrefs=True)
-        self._found = found
+        self._collector = collector
         self._parts: list[str] = []
         self._open_tables = 0
 
@@ -168,17 +168,17 @@ class _Html(HTMLParser):
         self._end_text()
         if tag == "table":
             self._open_tables += 1
-            self._found.tables.append([])
+            self._collector.tables.append([])
         elif tag == "tr" and self._open_tables:
-            self._found.tables[-1].append([])
+            self._collector.tables[-1].append([])
         elif _HEADING_TAG.fullmatch(tag):
-            self._found.level = int(tag[1:])
+            self._collector.level = int(tag[1:])
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _INLINE_TAGS:
             return
-        if tag in ("td", "th") and self._open_tables and self._found.tables[-1]:
-            self._found.is_in_cell = True
+        if tag in ("td", "th") and self._open_tables and self._collector.tables[-1]:
+            self._collector.is_in_cell = True
         self._end_text()
         if tag == "table":
             self._open_tables = max(0, self._open_tables - 1)
@@ -189,5 +189,5 @@ class _Html(HTMLParser):
     def _end_text(self) -> None:
         text = "".join(self._parts)
         self._parts.clear()
-        if text.strip() or self._found.is_in_cell:
-            self._found.text(text)
+        if text.strip() or self._collector.is_in_cell:
+            self._collector.add_text(text)

@@ -1,6 +1,4 @@
-"""Figures of rankings: documents that should be found, passages that answer a question, and the least that a
-figure may be.
-"""
+"""Figures of rankings (of documents, or of passages that answer a question), and gates on these figures."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -16,14 +14,14 @@ from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import UNSPACED
 from ingest_assets.search.ranking import ndcg, recall, reciprocal_rank
 
-# Where in a text a chunk of it stands, by its tokens: whitespace and lost markup do not matter.
+# Find a chunk's position in its text by tokens, regardless of whitespace and removed markup.
 
-_GRAM = 3  # tokens in a row, by which a place is found: fewer are in too many places
-_SLACK = 40  # tokens by which a chunk's place may be shifted inside itself: markup that reading took away
+_GRAM = 3  # consecutive tokens that locate a chunk; fewer occur in too many places
+_SLACK = 40  # tokens of markup that parsing can have removed inside a chunk
 
 
 class TextIndex:
-    """A text's tokens. Chunks are asked for in order: where a text repeats itself, the next place counts."""
+    """Finds a text's chunks. Call it in the order of the chunks: of repeated text, the next place counts."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = list(tokens)
@@ -33,7 +31,7 @@ class TextIndex:
         self._next = 0
 
     def places_of(self, chunk: Sequence[str]) -> list[int]:
-        """Which tokens of the text the chunk's tokens are, in order; those without a place are left out."""
+        """Return the positions of the chunk's tokens in the text, in order, without unmatched tokens."""
         start = self._start_of(chunk)
         if start is None:
             return []
@@ -48,24 +46,24 @@ class TextIndex:
         return places
 
     def _start_of(self, chunk: Sequence[str]) -> int | None:
-        """Where most runs of three tokens say that the chunk begins; if many, the nearest to the last end."""
+        """Return the chunk's start by a vote of its 3-grams; of equal votes, the nearest to the last end."""
         votes: Counter[int] = Counter()
         for offset in range(max(len(chunk) - _GRAM + 1, 1)):
             for place in self._grams.get(tuple(chunk[offset : offset + _GRAM]), ()):
                 votes[place - offset] += 1
-        if not votes:  # too short for a run, or without one in the text: after the last one, if anywhere
+        if not votes:  # too short, or no 3-gram is in the text: assume that it follows the last chunk
             return self._next if chunk else None
         most = max(votes.values())
         good = [start for start, count in votes.items() if count >= 0.9 * most]
         return max(0, min(good, key=lambda start: (abs(start - self._next), start)))
 
 
-# Passages that answer a question, and chunks, as the tokens of the text that both were taken from.
+# Compare chunks with the passages that answer a question, as sets of tokens of their common text.
 #
-# A token is a word or a mark, whatever the model: figures of models with different tokenizers can be
-# compared. Scripts written without spaces have a token for each letter, with the marks on it.
+# A token is a word or a punctuation mark, independent of any model's tokenizer, so that models can be
+# compared. Scripts written without spaces have a token for each letter, with its combining marks.
 
-Span = tuple[int, int]  # of characters, the end not included
+Span = tuple[int, int]  # of characters; the end is exclusive
 Token = tuple[str, int]  # the text's name, and the token's number in it
 
 _WORD = r"\p{L}\p{N}_"
@@ -76,35 +74,33 @@ _TOKEN = regex.compile(rf"(?V1){_ALONE}\p{{M}}*|[[{_WORD}]--{_ALONE}]+|[^{_WORD}
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Words and marks of a text, and where each begins and ends."""
+    """The tokens of a text, and where each begins and ends."""
 
     words: Sequence[str]
     starts: Sequence[int]
     ends: Sequence[int]
 
     def within(self, span: Span) -> range:
-        """The numbers of those that a span of characters holds, be it a part of one."""
+        """Return the numbers of the tokens that overlap a span of characters."""
         return range(bisect_right(self.ends, span[0]), bisect_left(self.starts, span[1]))
 
 
 def tokens_of(text: str) -> Tokens:
-    """All tokens: only blanks belong to none."""
+    """Return all tokens of a text: everything except whitespace."""
     found = list(_TOKEN.finditer(text))
-    return Tokens(
-        [match[0] for match in found], [match.start() for match in found], [match.end() for match in found]
-    )
+    return Tokens([m[0] for m in found], [m.start() for m in found], [m.end() for m in found])
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How the tokens that were found and those that were wanted agree."""
+    """The number of tokens found, of tokens wanted, and of tokens that are both."""
 
     both: int
     found: int
     wanted: int
 
     def as_dict(self) -> dict[str, float]:
-        """Token recall, precision and intersection over union."""
+        """Return token recall, precision and intersection over union."""
         union = self.found + self.wanted - self.both
         return {
             "token_recall": self.both / self.wanted if self.wanted else 0.0,
@@ -115,7 +111,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk's tokens: those that stand in its document's text, and how many there are in all."""
+    """A chunk's tokens: the places of those found in its document's text, and the number of all."""
 
     name: str  # of its document's text
     places: frozenset[int]
@@ -124,24 +120,24 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """Chunks and wanted passages over the same texts."""
+    """The chunks, and the passages that answer each query, of the same texts."""
 
     chunks: Mapping[str, Chunk]
     wanted: Mapping[str, frozenset[Token]]  # by query
 
     def aligned_share(self, name: str | None = None) -> float:
-        """Of the tokens of all chunks, or of one text's, those whose place in the text is known."""
+        """Return the share of tokens with a known place, in all chunks or in those of one text."""
         chosen = [chunk for chunk in self.chunks.values() if name in (None, chunk.name)]
         length = sum(chunk.length for chunk in chosen)
         return sum(len(chunk.places) for chunk in chosen) / length if length else 0.0
 
     def overlap(self, query: str, chunks: Iterable[str]) -> Overlap:
-        """What some chunks hold of a query's passages. Tokens that two chunks repeat are found once and read
-        twice, and those without a place in the text are read too."""
+        """Compare chunks with a query's passages. Every token of every chunk counts against precision, also
+        repeated ones and those without a place in the text."""
         chosen = [self.chunks[chunk] for chunk in chunks]
         wanted = self.wanted[query]
-        held = {(chunk.name, place) for chunk in chosen for place in chunk.places}
-        return Overlap(len(wanted & held), sum(chunk.length for chunk in chosen), len(wanted))
+        covered = {(chunk.name, place) for chunk in chosen for place in chunk.places}
+        return Overlap(len(wanted & covered), sum(chunk.length for chunk in chosen), len(wanted))
 
 
 def passages_of(
@@ -149,7 +145,7 @@ def passages_of(
     spans: Mapping[str, tuple[str, Sequence[Span]]],
     chunks: Iterable[tuple[str, str, str]],
 ) -> Passages:
-    """From texts by name, the text and spans of each query, and chunks (id, text's name, text) in order."""
+    """Return the passages of texts by name, spans by query, and ordered chunks (id, text name, text)."""
     sources = {name: tokens_of(text) for name, text in texts.items()}
     indexes = {name: TextIndex(tokens.words) for name, tokens in sources.items()}
     placed = {}
@@ -157,14 +153,14 @@ def passages_of(
         words = tokens_of(text).words
         placed[chunk_id] = Chunk(name, frozenset(indexes[name].places_of(words)), len(words))
     wanted = {
-        query: frozenset((name, place) for span in given for place in sources[name].within(span))
-        for query, (name, given) in spans.items()
+        query: frozenset((name, place) for span in answers for place in sources[name].within(span))
+        for query, (name, answers) in spans.items()
     }
     return Passages(placed, wanted)
 
 
 Figures = dict[str, float]
-Gains = Mapping[str, Mapping[str, float]]  # by query and document; only what is relevant, above 0
+Gains = Mapping[str, Mapping[str, float]]  # by query and document; only relevant ones, so above 0
 PASSAGE_DEPTHS = (1, 5, 10)
 DOCUMENT_FIGURES = ("ndcg@10", "recall@10", "recall@100", "mrr")
 PASSAGE_FIGURES = tuple(
@@ -175,7 +171,7 @@ PASSAGE_FIGURES = tuple(
 def document_figures(
     rankings: Mapping[str, Sequence[str]], relevant: Gains, graded: Gains | None = None
 ) -> Figures:
-    """Means over the queries that have a relevant document. What was not found counts as a miss."""
+    """Return means over the queries with a relevant document. A document that was not found is a miss."""
     figures = _means(
         [
             {
@@ -195,7 +191,7 @@ def document_figures(
 def passage_figures(
     rankings: Mapping[str, Sequence[str]], passages: Passages, queries: Sequence[str]
 ) -> Figures:
-    """Means over some queries of how much of the wanted passages the best chunks hold, and how much else."""
+    """Return mean token recall, precision and IoU of the best chunks over these queries."""
     return _means(
         [
             {
@@ -213,7 +209,7 @@ def _means(rows: Sequence[Figures]) -> Figures:
     return {name: round(sum(row[name] for row in rows) / len(rows), 4) for name in names}
 
 
-# Figures that must be reached, as in `dense.ndcg@10=0.395`.
+# Gates: figures that must be reached, such as `dense.ndcg@10=0.395`.
 
 RANKINGS = ("dense", "sparse", "lexical", "fused")
 _GATE = re.compile(r"([a-z]+)\.([a-z_]+(?:@\d+)?)=(\d*\.?\d+)")
@@ -221,14 +217,14 @@ _GATE = re.compile(r"([a-z]+)\.([a-z_]+(?:@\d+)?)=(\d*\.?\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The least that a figure of a ranking may be."""
+    """The minimum of a ranking's figure."""
 
     ranking: str
     figure: str
     least: float
 
     def judged(self, rankings: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-        """The gate and what was reached; a family that was not searched has reached nothing."""
+        """Return the gate with the figure that was reached: 0 for a family that was not searched."""
         reached = rankings.get(self.ranking, {}).get(self.figure, 0.0)
         return {
             "figure": f"{self.ranking}.{self.figure}",
@@ -239,11 +235,11 @@ class Gate:
 
 
 def read_gate(text: str, figures: Collection[str]) -> Gate:
-    """A gate as it is given on the command line, on one of the figures there will be."""
+    """Parse a gate of the command line. Raise `ConfigError` for an unknown ranking or figure."""
     match = _GATE.fullmatch(text.strip())
     if match is None:
-        raise ConfigError(f"--at-least: {text!r} should be like dense.ndcg@10=0.395.")
-    for given, known in ((match[1], RANKINGS), (match[2], figures)):
-        if given not in known:
-            raise ConfigError(f"--at-least: there is no {given!r}; there is {', '.join(known)}.")
+        raise ConfigError(f"--at-least: {text!r} must be like dense.ndcg@10=0.395.")
+    for name, known in ((match[1], RANKINGS), (match[2], figures)):
+        if name not in known:
+            raise ConfigError(f"--at-least: there is no {name!r}. Use one of: {', '.join(known)}.")
     return Gate(match[1], match[2], float(match[3]))

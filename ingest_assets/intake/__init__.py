@@ -1,8 +1,8 @@
-"""How documents get in: the ledger that knows each one, and the batches they live in.
+"""How documents get in: the ledger, which catalogues every document, and the batches.
 
-`folders/` walks watched folders and finds what is new, changed, moved or gone. `queue/` keeps what is to be
-acquired, with leases, limits and quotas, and tries downloads again (`fail_and_retry`). `fetch/` gets one URL,
-politely and safely. `batches.py` gives each document its batch for life, `duplicates.py` decides which of
-several equal documents counts. `schema.py` has the ledger's tables, `database.py` opens them in SQLite or
-PostgreSQL, and `ledger_copy.py` copies them for those who only look.
+`folders/` scans watched folders for new, changed, moved and deleted files. `queue/` holds the artifacts to
+acquire, with leases, limits, quotas and retries (`fail_and_retry`). `fetch/` downloads one URL, politely and
+safely. `batches.py` assigns each document to a batch, `duplicates.py` decides which of several equal
+documents counts. `schema.py` defines the ledger's tables, `database.py` opens them in SQLite or PostgreSQL,
+and `ledger_copy.py` copies them for read-only commands.
 """

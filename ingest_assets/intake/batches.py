@@ -1,4 +1,4 @@
-"""Cutting new documents into home batches."""
+"""Assign new documents to batches."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
@@ -14,19 +14,19 @@ MEBIBYTE = 1024 * 1024
 
 
 def batch_key(day: date, number: int) -> str:
-    """`YYYY-MM-DD-NNNN`: sorts by time."""
+    """Return `YYYY-MM-DD-NNNN`, which sorts by time."""
     return f"{day.isoformat()}-{number:04d}"
 
 
 def next_number(day: date, keys: Iterable[str]) -> int:
-    """The first free number of a day."""
+    """Return the first free batch number of a day."""
     prefix = f"{day.isoformat()}-"
     taken = [int(key.removeprefix(prefix)) for key in keys if key.startswith(prefix)]
     return max(taken, default=0) + 1
 
 
 def cut(sizes: Iterable[int], limits: BatchLimits, day: date, first_number: int) -> Iterator[str]:
-    """One batch key per document, in order; a batch ends at its document or byte limit."""
+    """Yield one batch key per document, in order; a batch ends at its document or byte limit."""
     number, count, total = first_number, 0, 0
     for size in sizes:
         is_full = count == limits.max_documents or total + size > limits.max_mebibytes * MEBIBYTE
@@ -36,32 +36,32 @@ def cut(sizes: Iterable[int], limits: BatchLimits, day: date, first_number: int)
         yield batch_key(day, number)
 
 
-# Home batches for queued artifacts.
+# Batches of queued artifacts.
 
 
-def give_homes(ledger: Ledger, limits: BatchLimits, now: float) -> set[str]:
-    """Cut artifacts without a home into new batches, in the order they came; gives back the new keys.
+def assign_batches(ledger: Ledger, limits: BatchLimits, now: float) -> set[str]:
+    """Assign artifacts without a batch to new batches, in queue order; return the new keys.
 
-    Each gets its document's sequence number, too: which of them is acquired first must not matter. Sizes are
-    not known before they are acquired, so only the number of documents bounds a batch.
+    Each also gets its document's sequence number, so that the order of acquisition does not matter. Sizes
+    are unknown before acquisition, so only the document limit applies.
     """
     day = datetime.fromtimestamp(now, UTC).date()
     with ledger.begin() as connection:
-        homeless = sa.select(artifacts.c.seq).where(artifacts.c.batch.is_(None)).order_by(artifacts.c.seq)
-        numbers = connection.scalars(homeless).all()
+        unassigned = sa.select(artifacts.c.seq).where(artifacts.c.batch.is_(None)).order_by(artifacts.c.seq)
+        numbers = connection.scalars(unassigned).all()
         first = next_number(day, connection.scalars(sa.select(batch_table.c.key)))
         keys = cut((0 for _ in numbers), limits, day, first)
         members: dict[str, list[int]] = {}
         for seq, key in zip(numbers, keys, strict=True):
             members.setdefault(key, []).append(seq)
-        # `enqueue` is serial, so no number appears later between a first and a last one: one update a batch
-        # gives homes, and one for all gives document numbers in the order of the line.
+        # `enqueue` is serial, so no number appears later between the first and the last: one update per
+        # batch sets the batch, and one for all sets document numbers in queue order.
         for key, seqs in members.items():
             is_member = artifacts.c.seq.between(seqs[0], seqs[-1]) & artifacts.c.batch.is_(None)
             connection.execute(artifacts.update().where(is_member).values(batch=key))
         if numbers:
-            is_here = artifacts.c.seq.between(numbers[0], numbers[-1]) & artifacts.c.doc_seq.is_(None)
+            is_new = artifacts.c.seq.between(numbers[0], numbers[-1]) & artifacts.c.doc_seq.is_(None)
             doc_seq = last_seq(connection) + 1 - numbers[0] + artifacts.c.seq
-            connection.execute(artifacts.update().where(is_here).values(doc_seq=doc_seq))
+            connection.execute(artifacts.update().where(is_new).values(doc_seq=doc_seq))
         bump(connection, members)
     return set(members)

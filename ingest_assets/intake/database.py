@@ -1,4 +1,4 @@
-"""The ledger's database: a SQLite file in WAL mode, or PostgreSQL by URL, behind the same transactions."""
+"""The ledger's database: a SQLite file in WAL mode, or PostgreSQL by URL, with the same transactions."""
 
 import contextlib
 import sqlite3
@@ -14,11 +14,11 @@ from ingest_assets.core.errors import ConfigError, IngestError
 Lock = Literal["ledger", "enqueue", "lease"]
 
 _POSTGRES = "postgresql+psycopg"
-_SPELLINGS = {"postgres", "postgresql", _POSTGRES}
-_WAIT_FOR_WRITER_SECONDS = 60  # SQLite has one at a time, and a scan of a large folder writes for a while
+_POSTGRES_SCHEMES = {"postgres", "postgresql", _POSTGRES}
+_WAIT_FOR_WRITER_SECONDS = 60  # SQLite allows one writer, and the scan of a large folder writes for a while
 # SQLite built before 3.32 takes at most 999 values in one statement.
 _VALUES_PER_QUERY = 500
-_FROM_OUTSIDE = {
+_ENVIRONMENT_CODES = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -26,7 +26,7 @@ _FROM_OUTSIDE = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 }
-# Advisory locks are numbers that all users of a database share: the first says whose, the second what for.
+# Advisory locks are numbers shared by all users of a database: first the application, then the lock.
 _LOCK_SPACE = 0x1A6E57
 _LOCKS: dict[Lock, int] = {"ledger": 1, "enqueue": 2, "lease": 3}
 
@@ -34,19 +34,19 @@ _LOCKS: dict[Lock, int] = {"ledger": 1, "enqueue": 2, "lease": 3}
 class Database:
     """Connections and transactions. A path is a SQLite file, a string a URL, None an empty one in memory.
 
-    A copy goes by the name of what it is a copy of. `read_only` is for PostgreSQL, and gives every connection
-    one view of all tables.
+    Messages name the original, `copy_of`, for a copy. `read_only` is for PostgreSQL: every connection sees
+    one snapshot of all tables.
     """
 
     def __init__(
         self, where: Path | str | None, *, copy_of: Path | str | None = None, read_only: bool = False
     ) -> None:
-        shown = where if copy_of is None else copy_of
-        # Goes into messages, so a password in a URL is hidden.
+        original = where if copy_of is None else copy_of
+        # For messages, so a password in a URL is hidden.
         self.where = (
-            _postgres_url(shown).render_as_string(hide_password=True)
-            if isinstance(shown, str)
-            else str(shown)
+            _postgres_url(original).render_as_string(hide_password=True)
+            if isinstance(original, str)
+            else str(original)
         )
         self.is_postgres = isinstance(where, str)
         if isinstance(where, str):
@@ -59,54 +59,54 @@ class Database:
         self._engine.dispose()
 
     def connect(self) -> contextlib.AbstractContextManager[sa.Connection]:
-        """A connection for reading."""
+        """Return a connection for reading."""
         return self._engine.connect()
 
     @contextlib.contextmanager
     def begin(self, lock: Lock | None = None) -> Iterator[sa.Connection]:
-        """A transaction for writing; with a lock, nobody else is inside one with the same lock.
+        """Open a transaction for writing; two transactions with the same lock exclude each other.
 
-        SQLite has one writer at a time whatever the lock. On PostgreSQL, writers without a lock rely on the
-        locks of the rows they change.
+        SQLite allows one writer at a time, with or without a lock. On PostgreSQL, writers without a lock rely
+        on row locks.
         """
-        with self.explained(only_from_outside=True), self._engine.begin() as connection:
+        with self.explained(only_environment=True), self._engine.begin() as connection:
             if not self.is_postgres:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             elif lock is not None:
-                # A statement of its own: what follows sees all that the last holder committed.
+                # A separate statement, so that those that follow see all that the last holder committed.
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_SPACE, _LOCKS[lock])))
             yield connection
 
     def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-        """An insert that can say what to do with a row that is there already."""
+        """Return an insert with `on_conflict_…` for rows that already exist."""
         return postgresql.insert(table) if self.is_postgres else sqlite.insert(table)
 
     @contextlib.contextmanager
-    def explained(self, *, only_from_outside: bool = False) -> Iterator[None]:
-        """Turn what the database says about itself into one line for the user."""
+    def explained(self, *, only_environment: bool = False) -> Iterator[None]:
+        """Convert database errors to an `IngestError` of one line."""
         try:
             yield
         except sa.exc.DatabaseError as error:
-            is_from_outside = _is_from_outside(error)
-            if only_from_outside and not is_from_outside:
+            is_environment = _is_environment_error(error)
+            if only_environment and not is_environment:
                 raise
-            advice = "check its permissions and the disk" if is_from_outside else "restore it"
+            advice = "check its permissions and the disk" if is_environment else "restore it"
             if self.is_postgres:
                 advice = "check its address and that the server runs"
             reason = " ".join(str(error.orig).split())
             raise IngestError(f"{self.where}: cannot be used as the ledger ({reason}); {advice}.") from None
 
 
-def _is_from_outside(error: sa.exc.DatabaseError) -> bool:
-    """A ledger that may only be read, a full disk, a server that went away. SQLite counts slips in SQL to the
-    same kind of error, and has a number for each."""
+def _is_environment_error(error: sa.exc.DatabaseError) -> bool:
+    """True for a read-only ledger, a full disk or a lost server. For SQLite the error code decides, because
+    faulty SQL raises the same class."""
     if isinstance(error.orig, sqlite3.Error):
-        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _FROM_OUTSIDE
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _ENVIRONMENT_CODES
     return isinstance(error, sa.exc.OperationalError)
 
 
 def in_groups(values: Iterable[str | None]) -> Iterator[list[str]]:
-    """Each value once, in order, and as many at a time as a query may name; None is left out."""
+    """Yield the distinct values in sorted groups that fit into one query, without None."""
     distinct = sorted({value for value in values if value is not None})
     for start in range(0, len(distinct), _VALUES_PER_QUERY):
         yield distinct[start : start + _VALUES_PER_QUERY]
@@ -117,7 +117,7 @@ def _postgres_url(text: str) -> sa.URL:
         url = sa.make_url(text)
     except sa.exc.ArgumentError:
         raise ConfigError("ledger: not a URL; give postgresql://USER:PASSWORD@HOST/DATABASE.") from None
-    if url.drivername not in _SPELLINGS:
+    if url.drivername not in _POSTGRES_SCHEMES:
         raise ConfigError(f"ledger: {url.drivername!r} is not supported; give a postgresql:// URL.")
     return url.set(drivername=_POSTGRES)
 
@@ -126,7 +126,7 @@ def _sqlite_engine(path: Path | None, *, is_copy: bool) -> sa.Engine:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
     url = sa.URL.create("sqlite", database=None if path is None else str(path))
-    if is_copy:  # one connection, which needs no other file and works on when the file has lost its name
+    if is_copy:  # one connection, which needs no other file and keeps working after the file is unlinked
         engine = sa.create_engine(url, poolclass=sa.StaticPool)
         pragmas = ("synchronous=OFF", "journal_mode=MEMORY")
     else:
@@ -135,7 +135,7 @@ def _sqlite_engine(path: Path | None, *, is_copy: bool) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
-        # Transactions begin where `Database.begin` says, not where sqlite3 guesses.
+        # Transactions begin in `Database.begin`, not where sqlite3 guesses.
         connection.isolation_level = None
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
@@ -144,9 +144,9 @@ def _sqlite_engine(path: Path | None, *, is_copy: bool) -> sa.Engine:
 
 
 def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
-    looks = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    snapshot = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     try:
-        return sa.create_engine(url, pool_pre_ping=True, execution_options=looks if read_only else {})
+        return sa.create_engine(url, pool_pre_ping=True, execution_options=snapshot if read_only else {})
     except ModuleNotFoundError:
         raise ConfigError(
             "ledger: PostgreSQL needs the driver psycopg; install it: pip install 'ingest-assets[postgres]'."

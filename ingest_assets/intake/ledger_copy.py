@@ -1,6 +1,6 @@
-"""A ledger to look at: a copy that may be changed, so that the ledger itself never is.
+"""A copy of the ledger for read-only commands, so that the ledger itself never changes.
 
-No lock is taken and no file is made beside a SQLite ledger: its bytes are copied, also while others write.
+Copies the bytes of a SQLite ledger, also while others write, without a lock or a file beside it.
 """
 
 import contextlib
@@ -18,40 +18,40 @@ from ingest_assets.intake import schema
 from ingest_assets.intake.database import Database
 from ingest_assets.intake.ledger import Ledger
 
-_TRIES = 5  # after so many, somebody writes all the time
-_WAL_HEADER_BYTES = 32  # as in SQLite's file format; it holds two salts that change when the log begins anew
+_MAX_TRIES = 5  # if all fail, another process writes all the time
+_WAL_HEADER_BYTES = 32  # from SQLite's file format; it holds two salts that change when the log restarts
 _BLOCK_BYTES = 256 * 1024
 _ROWS_AT_A_TIME = 10_000
-# Two writes within one tick of a file system's clock look like one.
+# Two writes within one tick of the file system's clock have the same time.
 _TICK_SECONDS = 0.05
-# SQLite's locks belong to the process and are lost when any descriptor of the file is closed. A process may
-# have this ledger open otherwise, so the descriptors are kept, one for each file ever looked at.
-_KEPT: dict[tuple[int, int], int] = {}
+# SQLite's locks belong to the process and are lost when any descriptor of the file is closed. The process may
+# also have this ledger open, so descriptors are never closed; there is one per copied file.
+_DESCRIPTORS: dict[tuple[int, int], int] = {}
 
 
-def look_at(where: Path | str) -> Ledger:
-    """A copy of a ledger as it is now, brought up to this release; an empty one where there is none.
+def open_copy(where: Path | str) -> Ledger:
+    """Return a copy of the ledger, upgraded to this release; an empty ledger if there is none.
 
-    The copy loses its name as soon as it is open: whatever ends this process, nothing is left behind.
+    The copy is unlinked as soon as it is open, so nothing remains when the process is killed.
     """
     folder = Path(tempfile.mkdtemp(prefix="ingest-look-"))
     try:
         copy = folder / "ledger.sqlite"
-        is_there = _copy_postgres(where, copy) if isinstance(where, str) else where.is_file()
-        if is_there and isinstance(where, Path):
-            path = where.resolve()  # the log lies beside the file itself
-            if not any(_is_copied_whole(path, copy) for _ in range(_TRIES)):
+        exists = _copy_postgres(where, copy) if isinstance(where, str) else where.is_file()
+        if exists and isinstance(where, Path):
+            path = where.resolve()  # the log is stored beside the file itself
+            if not any(_copy_consistently(path, copy) for _ in range(_MAX_TRIES)):
                 _copy_while_written(path, copy)
-        return Ledger(Database(copy, copy_of=where)) if is_there else Ledger(None)
+        return Ledger(Database(copy, copy_of=where)) if exists else Ledger(None)
     finally:
         shutil.rmtree(folder)
 
 
-def _is_copied_whole(path: Path, copy: Path) -> bool:
-    """Copy the file and then its log; False when they may not fit together.
+def _copy_consistently(path: Path, copy: Path) -> bool:
+    """Copy the file and then its log; False if they may not match.
 
-    What is moved from the log to the file in between is in both. Only when the log begins anew, which changes
-    its header, is something in neither.
+    Pages moved from the log to the file in between are in both copies. Only a restart of the log, which
+    changes its header, can lose pages.
     """
     before = _generation(path)
     if before is None:
@@ -65,7 +65,7 @@ def _is_copied_whole(path: Path, copy: Path) -> bool:
 
 
 def _generation(path: Path) -> tuple[object, ...] | None:
-    """What stays the same as long as file and log fit together; None when a change might not be seen."""
+    """Return what stays equal while file and log match; None if a change could go unnoticed."""
     try:
         with _wal(path).open("rb") as log:
             header = log.read(_WAL_HEADER_BYTES)
@@ -81,11 +81,11 @@ def _generation(path: Path) -> tuple[object, ...] | None:
 
 def _copy_bytes(path: Path, copy: Path) -> None:
     status = path.stat()
-    descriptor = _KEPT.get((status.st_dev, status.st_ino))
+    descriptor = _DESCRIPTORS.get((status.st_dev, status.st_ino))
     if descriptor is None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         status = os.fstat(descriptor)
-        _KEPT[(status.st_dev, status.st_ino)] = descriptor
+        _DESCRIPTORS[(status.st_dev, status.st_ino)] = descriptor
     offset = 0
     with copy.open("wb") as target:
         while block := os.pread(descriptor, _BLOCK_BYTES, offset):
@@ -94,7 +94,7 @@ def _copy_bytes(path: Path, copy: Path) -> None:
 
 
 def _copy_while_written(path: Path, copy: Path) -> None:
-    """Others write so much that no plain copy is whole: read as they do, with the files they have made."""
+    """Copy with SQLite's backup, when others write so much that no plain copy is consistent."""
     for old in (copy, _wal(copy)):
         old.unlink(missing_ok=True)
     source = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
@@ -113,26 +113,26 @@ def _wal(path: Path) -> Path:
 
 
 def _copy_postgres(url: str, copy: Path) -> bool:
-    """False where there is no ledger yet."""
+    """Copy a PostgreSQL ledger to a SQLite file; False if there is no ledger yet."""
     source, target = Database(url, read_only=True), Database(copy, copy_of=url)
     try:
-        with source.explained(), source.connect() as reading:
-            version = schema.version_of(reading)
+        with source.explained(), source.connect() as reader:
+            version = schema.version_of(reader)
             schema.require_known(version, source.where)
             if version is None:
                 return False
-            with target.begin() as writing:
-                schema.metadata.create_all(writing)
-                # What an older release did not have yet is left empty, as an upgrade would.
-                found = sa.inspect(reading)
+            with target.begin() as writer:
+                schema.metadata.create_all(writer)
+                # Columns that an older release lacks stay empty, as after an upgrade.
+                inspector = sa.inspect(reader)
                 for table in schema.metadata.sorted_tables:
-                    if not found.has_table(table.name):
+                    if not inspector.has_table(table.name):
                         continue
-                    there = {column["name"] for column in found.get_columns(table.name)}
-                    columns = [c for c in table.columns if c.computed is None and c.name in there]
-                    paged = reading.execution_options(yield_per=_ROWS_AT_A_TIME)
-                    for some in paged.execute(sa.select(*columns)).mappings().partitions():
-                        writing.execute(table.insert(), [dict(row) for row in some])
+                    names = {column["name"] for column in inspector.get_columns(table.name)}
+                    columns = [c for c in table.columns if c.computed is None and c.name in names]
+                    paged = reader.execution_options(yield_per=_ROWS_AT_A_TIME)
+                    for page in paged.execute(sa.select(*columns)).mappings().partitions():
+                        writer.execute(table.insert(), [dict(row) for row in page])
         return True
     finally:
         source.close()

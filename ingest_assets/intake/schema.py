@@ -1,4 +1,4 @@
-"""The ledger's tables, versioned so that a later release can upgrade them in place."""
+"""The ledger's tables, versioned so that later releases can upgrade them in place."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from ingest_assets.core.errors import IngestError
 
-# 1 knew watched folders; 2 added the queue and its quotas; 3 what was acquired, its counts and the claims.
+# 1: watched folders. 2: the queue and its quotas. 3: acquired documents, counters and duplicate claims.
 LEDGER_VERSION = 3
 
 metadata = sa.MetaData()
@@ -64,12 +64,12 @@ scan_problems = sa.Table(
 )
 
 
-# SQLite numbers rows by itself only in a column of type INTEGER.
+# SQLite numbers rows automatically only in a column of type INTEGER.
 _Number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def _index_of_some(name: str, condition: str, *columns: str) -> sa.Index:
-    """A partial index: its size follows the rows that meet the condition, not all that ever were."""
+    """Return a partial index, whose size follows the rows that meet the condition, not the table's."""
     return sa.Index(name, *columns, sqlite_where=sa.text(condition), postgresql_where=sa.text(condition))
 
 
@@ -113,7 +113,7 @@ artifacts = sa.Table(
     sa.Index("artifacts_by_batch", "batch", "seq"),
     sa.Index("artifacts_by_document", "doc_seq", unique=True),
     _index_of_some("artifacts_by_content", "content_hash IS NOT NULL", "content_hash"),
-    # A number is never given again, also after the highest row is gone.
+    # A number is never reused, even if the row with the highest one is deleted.
     sqlite_autoincrement=True,
 )
 
@@ -134,7 +134,7 @@ counters = sa.Table(
     sa.Column("value", sa.Float, nullable=False),
 )
 
-# What each judged document says, and which one it repeats; `seq` decides between equals.
+# The text hash of each document that admission has checked, and its near duplicate; the lowest `seq` wins.
 claims = sa.Table(
     "claims",
     metadata,
@@ -151,7 +151,7 @@ claims = sa.Table(
     sa.Index("claims_by_batch", "batch"),
 )
 
-# Documents that may be alike share a band of their signatures.
+# Documents that may be similar share a band of their signatures.
 bands = sa.Table(
     "bands",
     metadata,
@@ -162,7 +162,7 @@ bands = sa.Table(
 
 
 def version_of(connection: sa.Connection) -> int | None:
-    """The stored version, or None where there is no ledger yet."""
+    """Return the stored version, or None if there is no ledger yet."""
     if not sa.inspect(connection).has_table(meta.name):
         return None
     stored = connection.scalar(sa.select(meta.c.value).where(meta.c.key == "ledger_version"))
@@ -170,9 +170,9 @@ def version_of(connection: sa.Connection) -> int | None:
 
 
 def prepare(connection: sa.Connection, where: str) -> None:
-    """Make the tables, or bring them up to this release; call it in a transaction that holds the write lock.
+    """Create the tables, or upgrade them to this release; call it in a transaction with the write lock.
 
-    Looks at the version again: another process may have done all of it while this one waited.
+    Reads the version again: another process may have done the upgrade while this one waited for the lock.
     """
     version = version_of(connection)
     require_known(version, where)
@@ -187,32 +187,32 @@ def prepare(connection: sa.Connection, where: str) -> None:
 
 
 def require_known(version: int | None, where: str) -> None:
-    """Refuse a ledger of a version this code does not know."""
+    """Raise `IngestError` for a version that this release cannot read."""
     if version is not None and version not in (*_UPGRADES, LEDGER_VERSION):
         raise IngestError(
-            f"The ledger {where} has schema version {version}; this release knows {LEDGER_VERSION}. "
-            "Use the release that made it."
+            f"The ledger {where} has schema version {version}; this release supports {LEDGER_VERSION}. "
+            "Use the release that created it."
         )
 
 
 def _add_queue(connection: sa.Connection) -> None:
-    """Version 2 has the queue and the quotas; what version 3 adds to them need not be added again."""
+    """Upgrade to version 2: create the queue and the quotas, with the columns of version 3."""
     metadata.create_all(connection, tables=[artifacts, quotas])
 
 
 def _add_acquisition(connection: sa.Connection) -> None:
-    """Version 3 knows which documents were acquired, what they say, and counts what was done.
+    """Upgrade to version 3: acquired documents, duplicate claims and counters.
 
-    Version 2 acquired nothing: homes that it gave are given again, with the documents' numbers.
+    Version 2 acquired nothing, so its artifacts get their batches again, now with document numbers.
     """
     metadata.create_all(connection, tables=[counters, claims, bands])
     for table, names in ((documents, ("resolver",)), (artifacts, ("doc_seq", "size_bytes", "mime"))):
-        there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+        existing = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
         for name in names:
-            if name not in there:
+            if name not in existing:
                 kind = table.c[name].type.compile(connection.dialect)
                 connection.execute(sa.DDL(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}"))
-        for index in sorted(table.indexes, key=lambda each: str(each.name)):
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
             index.create(connection, checkfirst=True)
     connection.execute(artifacts.update().where(artifacts.c.doc_seq.is_(None)).values(batch=None))
 

@@ -1,7 +1,7 @@
-"""Reading: a document's bytes become DocTags, a Docling document and a few counts, offline and repeatably.
+"""Parsing: convert a document's bytes to DocTags, a Docling document and counts, offline and reproducibly.
 
-`reader.py` reads one document; `media.py` says what a file is; `guard/` refuses what would harm; `engines.py`
-chooses who reads pages, `pipelines.py` opens them, `pdf/` is the embedded engine. A new file format is an
-entry in `media.py`, its Docling backend in `pipelines.py` and its checks in `guard/inspect.py`. Nothing heavy
-is imported until a `DocumentReader` is made; it is made once per worker process.
+`reader.py` reads one document, `media.py` detects the media type, `guard/` refuses unsafe files,
+`engines.py` chooses the page engine, `pipelines.py` opens Docling's pipelines, and `pdf/` is the embedded
+engine. A new file format needs an entry in `media.py`, its Docling backend in `pipelines.py` and its checks
+in `guard/file_check.py`. Heavy libraries are imported by `DocumentReader`, once per worker process.
 """

@@ -1,4 +1,4 @@
-"""Page engines: the embedded models, Docling's own, its model-free pipeline, or a vision model."""
+"""Page engines: the embedded models, Docling's models, Docling without models, or a vision model."""
 
 import logging
 import os
@@ -8,27 +8,27 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ingest_assets.core.endpoints import key_fault
+from ingest_assets.core.endpoints import find_key_fault
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.identity import installed_versions, sha256_text
 from ingest_assets.core.model_hub import (
     ANSWER_SECONDS,
     ModelNotFetched,
-    hash_whole,
+    describe_hub_error,
+    hash_model_file,
     hub_cache,
     hub_name,
-    reason_of,
 )
 from ingest_assets.settings.parsing import EngineName, ParsingOptions
 
-# Docling's own models on disk: which files it loads, where they may be, and whether they are whole.
+# Docling's models on disk: the files it loads, where to look for them, and whether they are complete.
 #
-# Looked up without Docling, whose import takes seconds; a test holds the names here to the installed version.
+# Docling is not imported, which takes seconds; a test compares these names with the installed version.
 
 
 @dataclass(frozen=True, slots=True)
 class DoclingModel:
-    """One of Docling's models: the repository it is published in, and the files of it that are loaded."""
+    """One of Docling's models: its hub repository, and the files that are loaded from it."""
 
     name: str
     title: str
@@ -38,7 +38,7 @@ class DoclingModel:
 
     @property
     def folder(self) -> str:
-        """What Docling calls the repository's folder below an artifacts folder."""
+        """Docling's name of the repository's folder in an artifacts folder."""
         return self.repo.replace("/", "--")
 
 
@@ -58,12 +58,12 @@ TABLEFORMER = DoclingModel(
     (f"{_TABLEFORMER}/tm_config.json", f"{_TABLEFORMER}/tableformer_accurate.safetensors"),
 )
 DOCLING_MODELS = (LAYOUT, TABLEFORMER)
-ABSENT = "there is no such folder"
+ABSENT = "folder not found"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundModel:
-    """A model's files in a folder; with faults, in words, when they are not all there and whole."""
+class ModelFiles:
+    """A model's files in a folder; `faults` describes missing and damaged files."""
 
     model: DoclingModel
     path: str
@@ -73,19 +73,19 @@ class FoundModel:
     faults: tuple[str, ...] = ()
 
     @property
-    def is_whole(self) -> bool:
-        """True when Docling can load it."""
+    def is_complete(self) -> bool:
+        """True if Docling can load the model."""
         return not self.faults
 
     @property
     def fault(self) -> str:
-        """The first thing that is wrong, in words; empty when nothing is."""
+        """The first fault; empty when the model is complete."""
         return self.faults[0] if self.faults else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where models are looked for: an artifacts folder, or the hub's cache."""
+class ModelLocation:
+    """A place for Docling's models: an artifacts folder or the hub's cache."""
 
     path: Path
     is_cache: bool
@@ -93,49 +93,49 @@ class Place:
     def __str__(self) -> str:
         return f"the hub's cache {self.path}" if self.is_cache else str(self.path)
 
-    def find(self, model: DoclingModel) -> FoundModel:
-        """The model as it is here, whole or not."""
+    def find(self, model: DoclingModel) -> ModelFiles:
+        """Return the model's files here, complete or not."""
         if not self.is_cache:
             folder = self.path / model.folder
-            # what the hub's client wrote down beside the files it fetched; nothing for files that were copied
-            note = folder / ".cache" / "huggingface" / "download" / f"{model.files[-1]}.metadata"
-            return _examined(model, folder, _read_text(note).partition("\n")[0].strip())
+            # written by the hub's client next to downloaded files; missing for copied files
+            metadata = folder / ".cache" / "huggingface" / "download" / f"{model.files[-1]}.metadata"
+            return _check_files(model, folder, _read_text(metadata).partition("\n")[0].strip())
         repository = self.path / f"models--{model.folder}"
         commit = _read_text(repository / "refs" / model.revision).strip()
         folder = repository / "snapshots" / commit if commit else repository
-        return _examined(model, folder, commit)
+        return _check_files(model, folder, commit)
 
 
-def place_of(artifacts_path: str, environ: Mapping[str, str] = os.environ) -> Place:
-    """The configured folder, or the one that Docling's own variable names, or the hub's cache."""
-    given = artifacts_path or environ.get("DOCLING_ARTIFACTS_PATH", "")
-    if given:
-        return Place(Path(given).expanduser().absolute(), is_cache=False)
-    return Place(hub_cache(environ), is_cache=True)
+def model_location(artifacts_path: str, environ: Mapping[str, str] = os.environ) -> ModelLocation:
+    """Return the configured folder, else the one in DOCLING_ARTIFACTS_PATH, else the hub's cache."""
+    folder = artifacts_path or environ.get("DOCLING_ARTIFACTS_PATH", "")
+    if folder:
+        return ModelLocation(Path(folder).expanduser().absolute(), is_cache=False)
+    return ModelLocation(hub_cache(environ), is_cache=True)
 
 
-def examine_again(found: FoundModel) -> FoundModel:
-    """The same folder, as it is on this machine now."""
-    return _examined(found.model, Path(found.path), found.revision)
+def recheck(files: ModelFiles) -> ModelFiles:
+    """Check the same folder on this machine now."""
+    return _check_files(files.model, Path(files.path), files.revision)
 
 
-def _examined(model: DoclingModel, folder: Path, revision: str) -> FoundModel:
+def _check_files(model: DoclingModel, folder: Path, revision: str) -> ModelFiles:
     hashes, faults, size = [], [], 0
     for name in model.files:
         try:
             status = (folder / name).stat()
-            digest = hash_whole(folder / name, status.st_size, status.st_mtime_ns)
+            digest = hash_model_file(folder / name, status.st_size, status.st_mtime_ns)
         except FileNotFoundError:
             faults.append(f"{name} is missing")
         except (OSError, ValueError) as error:
-            faults.append(f"{name} cannot be used ({getattr(error, 'strerror', None) or error})")
+            faults.append(f"{name} is unusable ({getattr(error, 'strerror', None) or error})")
         else:
             hashes.append(f"{name} {digest}")
             size += status.st_size
     if faults == [f"{name} is missing" for name in model.files] and not folder.exists():
         faults = [ABSENT]
     content_hash = "" if faults else sha256_text("\n".join(hashes))
-    return FoundModel(model, str(folder), revision, content_hash, size, tuple(faults))
+    return ModelFiles(model, str(folder), revision, content_hash, size, tuple(faults))
 
 
 def _read_text(path: Path) -> str:
@@ -145,51 +145,51 @@ def _read_text(path: Path) -> str:
         return ""
 
 
-# Which engine reads pages, and what of it belongs into fingerprints.
+# The choice of the engine that reads pages, and its part in fingerprints.
 
-PAGE_FORMATS = ("pdf", "image")  # read page by page: what an engine is for
-_TORCH = ("torch", "torchvision", "transformers")  # what Docling's own models run on
-# Settings of the vision model that change its answers; the others say how it is reached.
-_ASKED = ("url", "model", "prompt", "response_format", "image_scale", "max_tokens")
+PAGE_FORMATS = ("pdf", "image")  # the formats that an engine reads
+_TORCH = ("torch", "torchvision", "transformers")  # libraries that run Docling's models
+# Settings of the vision model that change its answers; the others only configure the connection.
+_VLM_FINGERPRINTED = ("url", "model", "prompt", "response_format", "image_scale", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class PageEngine:
-    """An engine as it was found: for `docling` with the models it loads, and why it was chosen, in words."""
+    """The chosen engine, the reason of the choice and, for `docling`, the models that it loads."""
 
     name: EngineName = "embedded"
-    models: tuple[FoundModel, ...] = ()
-    why: str = field(default="", compare=False)
+    models: tuple[ModelFiles, ...] = ()
+    reason: str = field(default="", compare=False)
 
-    def reader_of(self, kind: str) -> EngineName:
-        """Who reads this format: a picture has no text of its own, so the model-free pipeline cannot."""
-        return "embedded" if self.name == "native" and kind == "image" else self.name
+    def reader_of(self, file_format: str) -> EngineName:
+        """Return the engine that reads this format. `native` cannot read images: they have no text layer."""
+        return "embedded" if self.name == "native" and file_format == "image" else self.name
 
-    def identity(self, kind: str, options: ParsingOptions) -> Mapping[str, Any]:
-        """What of the engine decides how a format reads: part of the fingerprints of such documents alone."""
-        engine = self.reader_of(kind)
+    def identity(self, file_format: str, options: ParsingOptions) -> Mapping[str, Any]:
+        """Return what decides the result for this format; part of the fingerprints of its documents."""
+        engine = self.reader_of(file_format)
         if engine == "vlm":
-            return {"engine": engine, **options.vlm.model_dump(include=set(_ASKED))}
+            return {"engine": engine, **options.vlm.model_dump(include=set(_VLM_FINGERPRINTED))}
         if engine == "native":
             return {"engine": engine}
-        found: dict[str, Any] = {"engine": engine, "ocr": options.ocr}
+        identity: dict[str, Any] = {"engine": engine, "ocr": options.ocr}
         if engine == "docling":
-            found["models"] = {each.model.name: each.content_hash for each in self.models}
-            found["libraries"] = installed_versions(*_TORCH)
-        return found
+            identity["models"] = {files.model.name: files.content_hash for files in self.models}
+            identity["libraries"] = installed_versions(*_TORCH)
+        return identity
 
-    def described(self, options: ParsingOptions) -> str:
-        """The models behind it in one line, as a table's footer says it; empty for what a package holds."""
+    def describe_models(self, options: ParsingOptions) -> str:
+        """Return the models in one line, for a table's footer; empty for models from Python packages."""
         if self.name == "vlm":
             return options.vlm.model
-        return ", ".join(f"{each.model.name}@{each.content_hash[:12]}" for each in self.models)
+        return ", ".join(f"{files.model.name}@{files.content_hash[:12]}" for files in self.models)
 
 
 EMBEDDED = PageEngine()
 
 
 def choose_engine(options: ParsingOptions, environ: Mapping[str, str] = os.environ) -> PageEngine:
-    """The engine that the settings ask for; refuses one that cannot run, before any document does."""
+    """Return the engine of the settings; raises `ConfigError` when it cannot run."""
     match options.pdf:
         case "docling" | "auto":
             return _docling_or_embedded(options, environ)
@@ -197,40 +197,43 @@ def choose_engine(options: ParsingOptions, environ: Mapping[str, str] = os.envir
             _require_native()
         case "vlm":
             _require_vlm(options, environ)
-    return PageEngine(options.pdf, why="set by parsing.pdf")
+    return PageEngine(options.pdf, reason="set by parsing.pdf")
 
 
 def _docling_or_embedded(options: ParsingOptions, environ: Mapping[str, str]) -> PageEngine:
-    place = place_of(options.artifacts_path, environ)
-    models = tuple(place.find(model) for model in DOCLING_MODELS)
-    is_whole = all(model.is_whole for model in models)
-    if options.pdf == "auto" and is_whole:
-        return PageEngine("docling", models, why=f"auto: Docling's models are in {place}")
+    location = model_location(options.artifacts_path, environ)
+    models = tuple(location.find(model) for model in DOCLING_MODELS)
+    is_complete = all(model.is_complete for model in models)
+    if options.pdf == "auto" and is_complete:
+        return PageEngine("docling", models, reason=f"auto: Docling's models are in {location}")
     if options.pdf == "auto":
-        return PageEngine("embedded", why=f"auto: Docling's models are not all in {place}: {missing(models)}")
-    if not is_whole:
+        missing = describe_missing(models)
+        reason = f"auto: Docling's models are not installed ({missing}); `ingest models pull` installs them"
+        return PageEngine("embedded", reason=reason)
+    if not is_complete:
         raise ConfigError(
-            f"parsing.pdf: docling needs its models, and in {place} {missing(models)}; fetch them with "
-            "`ingest models pull`, or copy them and set parsing.artifacts_path, or set parsing.pdf = 'auto'."
+            f"parsing.pdf: Docling's models are not all in {location}: {describe_missing(models)}. "
+            "Download them with `ingest models pull`, copy them and set parsing.artifacts_path, or set "
+            "parsing.pdf = 'auto'."
         )
-    return PageEngine("docling", models, why="set by parsing.pdf")
+    return PageEngine("docling", models, reason="set by parsing.pdf")
 
 
-def missing(found: tuple[FoundModel, ...]) -> str:
-    """What is not there, in words: each model with its first fault."""
-    faults = ((each.model.name, each.fault) for each in found if not each.is_whole)
+def describe_missing(models: tuple[ModelFiles, ...]) -> str:
+    """Name each incomplete model with its first fault."""
+    faults = ((files.model.name, files.fault) for files in models if not files.is_complete)
     return ", ".join(
-        f"{name} is absent" if fault == ABSENT else f"of {name} {fault}" for name, fault in faults
+        f"{name} is missing" if fault == ABSENT else f"{name}: {fault}" for name, fault in faults
     )
 
 
 def _require_native() -> None:
-    # looked for as a file: Docling's import takes seconds
+    # only its file is looked up: importing Docling takes seconds
     spec = find_spec("docling")
     roots = spec.submodule_search_locations if spec is not None else None
     if not any((Path(root) / "pipeline" / "native_pdf_pipeline.py").is_file() for root in roots or ()):
         raise ConfigError(
-            "parsing.pdf: the installed Docling has no native PDF pipeline; update docling, or set "
+            "parsing.pdf: the installed Docling has no native PDF pipeline. Upgrade docling or set "
             "parsing.pdf = 'auto'."
         )
 
@@ -238,22 +241,22 @@ def _require_native() -> None:
 def _require_vlm(options: ParsingOptions, environ: Mapping[str, str]) -> None:
     for name in ("url", "model"):
         if not getattr(options.vlm, name):
-            raise ConfigError(f"parsing.vlm.{name}: not set, and parsing.pdf = 'vlm' needs it.")
-    fault = key_fault(options.vlm.api_key_env, environ)
+            raise ConfigError(f"parsing.vlm.{name} is not set, but parsing.pdf = 'vlm' requires it. Set it.")
+    fault = find_key_fault(options.vlm.api_key_env, environ)
     if fault:
         raise ConfigError(
-            f"parsing.vlm.api_key_env: {fault}; set it to the key of {options.vlm.address}, or remove the "
-            "setting if no key is needed."
+            f"parsing.vlm.api_key_env: {fault}. Set it to the key of {options.vlm.address}, or remove the "
+            "setting if no key is required."
         )
 
 
-# Fetching Docling's models from the model hub, where there is a network.
+# Downloads of Docling's models from the model hub.
 
 
-def pull(model: DoclingModel, place: Place, *, with_bar: bool = False) -> FoundModel:
-    """Fetch the files of a model that Docling loads, and look whether they are whole.
+def fetch_model(model: DoclingModel, location: ModelLocation, *, with_bar: bool = False) -> ModelFiles:
+    """Download the files of a model that Docling loads, and check that they are complete.
 
-    A download that breaks off leaves no file under its own name; the next one goes on from there.
+    An interrupted download leaves no file under its final name; the next one resumes it.
     """
     import httpx
     from huggingface_hub import HfApi, snapshot_download
@@ -263,26 +266,26 @@ def pull(model: DoclingModel, place: Place, *, with_bar: bool = False) -> FoundM
     if not with_bar:
         disable_progress_bars()
     try:
-        # Asked first: without an answer, what follows would be content with whatever is here.
+        # `snapshot_download` alone would accept local files when the hub does not answer
         HfApi().model_info(model.repo, revision=model.revision, timeout=ANSWER_SECONDS)
         snapshot_download(
             model.repo,
             revision=model.revision,
             allow_patterns=list(model.files),
-            cache_dir=place.path if place.is_cache else None,
-            local_dir=None if place.is_cache else place.path / model.folder,
+            cache_dir=location.path if location.is_cache else None,
+            local_dir=None if location.is_cache else location.path / model.folder,
         )
     except (OSError, ValueError, httpx.HTTPError) as error:
-        raise ModelNotFetched(_failure(model, reason_of(error))) from None
-    found = place.find(model)
-    if not found.is_whole:
-        raise ModelNotFetched(_failure(model, f"what it gave is not whole ({found.fault})"))
-    return found
+        raise ModelNotFetched(_fetch_failure(model, describe_hub_error(error))) from None
+    files = location.find(model)
+    if not files.is_complete:
+        raise ModelNotFetched(_fetch_failure(model, f"the download is incomplete ({files.fault})"))
+    return files
 
 
-def _failure(model: DoclingModel, reason: str) -> str:
+def _fetch_failure(model: DoclingModel, reason: str) -> str:
     return (
-        f"{model.name} ({model.repo}) could not be fetched from {hub_name()}: {reason}; where there is a "
-        "network, set parsing.artifacts_path to a folder, run `ingest models pull`, copy the folder here and "
+        f"Cannot download {model.name} ({model.repo}) from {hub_name()}: {reason}. On a machine with network "
+        "access, set parsing.artifacts_path to a folder, run `ingest models pull`, copy the folder here and "
         "set parsing.artifacts_path to it."
     )

@@ -1,14 +1,14 @@
-"""Why a document cannot be read, as types. Messages are stored, so they hold no path, time or address.
+"""Errors of reading a document. Messages are stored, so they contain no path, time or address.
 
-`E_SECURITY_…` refuses a file for what it would do to the machine, or for not being what it says it is;
-`E_PARSE_…` says that its bytes cannot be read; `E_OCR_…` that its pictures cannot.
+`E_SECURITY_…`: the file could harm the machine or is not of its declared type. `E_PARSE_…`: its bytes
+cannot be read. `E_OCR_…`: text recognition failed.
 """
 
 from ingest_assets.core.errors import Category, ItemError
 
 
 class ParseError(ItemError):
-    """The bytes are at fault, so a second attempt would end the same way."""
+    """The file itself cannot be read; a retry would fail in the same way."""
 
     category: Category = "input"
     code = "E_PARSE_CORRUPT"
@@ -16,71 +16,71 @@ class ParseError(ItemError):
 
 
 class CorruptDocument(ParseError):
-    """The bytes are of the right kind, but damaged, truncated or against the rules of their format."""
+    """The file is damaged, truncated or violates the rules of its format."""
 
     code = "E_PARSE_CORRUPT"
 
 
 class PasswordNeeded(ParseError):
-    """The document is encrypted and does not open without a password."""
+    """The document is encrypted and needs a password."""
 
     code = "E_PARSE_PASSWORD"
 
 
 class EmptyDocument(ParseError):
-    """The file holds zero bytes, or is a presentation without a slide."""
+    """The file has zero bytes, or is a presentation without slides."""
 
     code = "E_PARSE_EMPTY"
 
 
 class GarbledText(ParseError):
-    """The file says it is text, and its bytes are no text in any encoding known here."""
+    """The file should be text but cannot be decoded in any supported encoding."""
 
     code = "E_PARSE_GARBLED"
 
 
 class UnsupportedDocument(ParseError):
-    """No parser here reads this kind of file."""
+    """The file format is not supported."""
 
     code = "E_PARSE_UNSUPPORTED"
 
 
 class InvalidPdf(ParseError):
-    """The file is called a PDF and does not begin like one. With a PDF's header, it is corrupt."""
+    """The file should be a PDF but has no PDF header. A damaged PDF with a header is a `CorruptDocument`."""
 
     code = "E_SECURITY_INVALID_PDF"
 
 
 class DocumentTooLarge(ParseError):
-    """The file is larger than `parsing.max_mebibytes`, or a table in it than a table may be."""
+    """The file exceeds `parsing.max_mebibytes`, or a table in it has too many cells."""
 
-    category = "config"  # a setting refuses it, and may change its mind
+    category = "config"  # a changed setting can admit it
     code = "E_SECURITY_TOO_LARGE"
 
 
 class TooManyPages(ParseError):
-    """The document is longer than `parsing.max_pages`."""
+    """The document exceeds `parsing.max_pages`."""
 
     category = "config"
     code = "E_SECURITY_TOO_MANY_PAGES"
 
 
 class DecompressionBomb(ParseError):
-    """The file is small and what it unfolds to is not: members, streams, entities, pixels, drawings."""
+    """A small file expands beyond a limit: archive members, streams, entities, pixels or drawings."""
 
     category = "config"
     code = "E_SECURITY_DECOMPRESSION_BOMB"
 
 
 class OcrUnavailable(ParseError):
-    """This worker lacks the OCR engine or its models."""
+    """The OCR engine or its models are missing on this worker."""
 
     category = "config"
     code = "E_OCR_ENGINE_UNAVAILABLE"
 
 
 class OcrTimeout(ParseError):
-    """Reading the document's pictures took longer than `parsing.ocr_timeout_seconds`."""
+    """OCR of the document exceeded `parsing.ocr_timeout_seconds`."""
 
     category = "timeout"
     code = "E_OCR_TIMEOUT"
@@ -88,37 +88,37 @@ class OcrTimeout(ParseError):
 
 
 class OcrFailed(ParseError):
-    """The OCR engine failed on every page that could be read."""
+    """OCR failed on every page."""
 
     code = "E_OCR_FAILED"
 
 
-# Why an engine could not read a document that may be perfectly fine. Messages hold no key and no answer.
+# Errors of the engine; the document may be fine. Messages contain no API key and no answer of the model.
 
 
 class EngineUnavailable(ItemError):
-    """This worker lacks what the plan counts on: the models, or the key."""
+    """Models, a library or the API key of the planned engine are missing on this worker."""
 
     category: Category = "config"
     code = "E_PARSE_ENGINE_UNAVAILABLE"
 
 
 class VlmDenied(ItemError):
-    """The server of the vision model does not know the key, or does not let it in."""
+    """The vision model's server rejected the API key."""
 
     category = "config"
     code = "E_PARSE_VLM_DENIED"
 
 
 class VlmRefused(ItemError):
-    """The server does not take such requests: no such model, a wrong address, a picture that is too large."""
+    """The server rejected the request: unknown model, wrong URL or an image that is too large."""
 
     category = "config"
     code = "E_PARSE_VLM_REFUSED"
 
 
 class VlmBusy(ItemError):
-    """The server has too much to do, or is broken for the moment."""
+    """The server is overloaded or temporarily failing."""
 
     category = "provider"
     code = "E_PARSE_VLM_BUSY"
@@ -134,7 +134,7 @@ class VlmTimeout(ItemError):
 
 
 class VlmUnreachable(ItemError):
-    """There was no connection to the server, or it broke."""
+    """The connection to the server failed or broke."""
 
     category = "provider"
     code = "E_PARSE_VLM_UNREACHABLE"
@@ -142,7 +142,7 @@ class VlmUnreachable(ItemError):
 
 
 class VlmAnswerUnusable(ItemError):
-    """The server answered with something that is no page."""
+    """The server's answer could not be used as a page."""
 
     category = "provider"
     code = "E_PARSE_VLM_ANSWER"

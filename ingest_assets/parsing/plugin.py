@@ -1,6 +1,6 @@
-"""The embedded engine as Docling plug-ins: layout, table structure and OCR. Only Docling imports this module.
+"""The embedded engine as Docling plugins: layout, table structure and OCR. Importing it imports Docling.
 
-Docling finds the three functions at the end through the entry point group `docling`.
+Docling finds the three functions at the end by the entry point group `docling`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from ingest_assets.parsing.pdf.grids import Grid, GridCell, grid_of, table_words
 from ingest_assets.parsing.pdf.layout import RENDER_SCALE, PageLayout, Region
 from ingest_assets.parsing.pdf.ocr import ScannedPageOcrModel, ScannedPageOcrOptions
 from ingest_assets.parsing.pdf.pages import BlockCluster, RegionCluster, docling_box, page_turn
-from ingest_assets.parsing.pdf.turns import TO_UPRIGHT, turned_back
+from ingest_assets.parsing.pdf.turns import TO_UPRIGHT, rotate_back
 
 __all__ = ["EmbeddedLayoutOptions", "GeometricTableOptions", "ScannedPageOcrOptions"]
 
@@ -40,14 +40,14 @@ _LABELS = {
 
 
 class EmbeddedLayoutOptions(BaseLayoutOptions):
-    """At which scale pages are drawn for the detector."""
+    """The scale of the page image for the detector."""
 
     kind: ClassVar[str] = "ingest_cdla"
     scale: float = RENDER_SCALE
 
 
 class EmbeddedLayoutModel(BaseLayoutModel):
-    """Regions from the packaged detector, one page per inference."""
+    """Detects regions with the packaged model, one page per inference."""
 
     def __init__(
         self,
@@ -81,23 +81,23 @@ class EmbeddedLayoutModel(BaseLayoutModel):
 
 
 def _cluster(number: int, region: Region, turn: int, size: Size) -> Cluster:
-    """The region, measured on the upright page, at its place on the page as it is."""
+    """Convert a region of the upright page to a cluster on the original page."""
     width, height = (size.height, size.width) if turn in (90, 270) else (size.width, size.height)
     upright = Box(region.left * width, region.top * height, region.right * width, region.bottom * height)
-    box = docling_box(turned_back(upright, turn, size.width, size.height))
+    box = docling_box(rotate_back(upright, turn, size.width, size.height))
     return RegionCluster(
         id=number, label=_LABELS[region.label], confidence=region.score, bbox=box, region=region.label
     )
 
 
 class GeometricTableOptions(BaseTableStructureOptions):
-    """Nothing to set: positions decide."""
+    """No options: the table structure follows from positions alone."""
 
     kind: ClassVar[str] = "ingest_geometry"
 
 
 class GeometricTableModel(BaseTableStructureModel):
-    """Rows, columns and spans from where words stand and lines are drawn; no text of a table is lost."""
+    """Derives rows, columns and spans from the positions of words and lines; keeps all text of a table."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ def _table(page: Page, cluster: BlockCluster, grid: Grid) -> Table:
 def _table_cell(cell: GridCell, page: Page, turn: int) -> TableCell:
     assert page.size is not None
     return TableCell(
-        bbox=docling_box(turned_back(cell.box, turn, page.size.width, page.size.height)),
+        bbox=docling_box(rotate_back(cell.box, turn, page.size.width, page.size.height)),
         row_span=cell.end_row - cell.row,
         col_span=cell.end_column - cell.column,
         start_row_offset_idx=cell.row,

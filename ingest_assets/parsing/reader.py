@@ -1,4 +1,4 @@
-"""The one door of the room: a file goes in, a `ParsedDocument` or an `ItemError` comes out."""
+"""Reads one file; the result is a `ParsedDocument` or an `ItemError`."""
 
 import json
 from collections.abc import Iterator
@@ -12,24 +12,24 @@ from ingest_assets.core.errors import DocumentMissing, DocumentUnreadable, ItemE
 from ingest_assets.core.identity import canonical_json
 from ingest_assets.parsing.engines import EMBEDDED, PageEngine
 from ingest_assets.parsing.errors import CorruptDocument, EngineUnavailable, OcrFailed
-from ingest_assets.parsing.guard import check_size, docling_format, inspect
+from ingest_assets.parsing.guard import check_file, check_size, docling_format
 from ingest_assets.parsing.guard.images import limit_pillow
-from ingest_assets.parsing.guard.markup import flattening, watch_html_parts
+from ingest_assets.parsing.guard.markup import flatten_html_parts, patch_html_parser
 from ingest_assets.parsing.libraries import OcrClock, prepare_process
 from ingest_assets.parsing.page_ranges import PageRange, ReadPages
-from ingest_assets.parsing.pipelines import Engines
+from ingest_assets.parsing.pipelines import Pipelines
 from ingest_assets.settings.parsing import ParsingOptions
 
-_NOTHING = ReadPages()
-_ONE_PAGE = PageRange(1, 1)
-_DAMAGED = "The file is damaged or not what its type says ({}); get an intact copy."
+_NO_PAGES = ReadPages()
+_FIRST_PAGE = PageRange(1, 1)
+_DAMAGED = "The file is damaged or not of its declared type ({}). Replace it with an intact copy."
 
-# What a read document is, and how it is taken from Docling's own: canonical, small, counted.
+# Conversion of Docling's document: canonical JSON, DocTags and counts.
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """One document, read. Equal bytes and equal options give equal fields, in any process and folder."""
+    """A document that has been read. Equal bytes and options give equal fields in any process and folder."""
 
     doctags: str
     document: str  # Docling's JSON: sorted keys, no images
@@ -38,18 +38,18 @@ class ParsedDocument:
     texts: int
     tables: int
     pictures: int
-    chars: int  # characters that can become chunks; whitespace does not count
+    chars: int  # characters that can get into chunks, without whitespace
     title: str | None
     warnings: tuple[str, ...]
 
 
-def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) -> ParsedDocument:
-    """The fields of a Docling document; the document itself is tidied in place."""
+def parsed_document(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) -> ParsedDocument:
+    """Return the fields of a Docling document, which is normalized in place."""
     from ingest_assets.parsing.fast_docling import doctags_of
 
-    _tidy(document, name)
-    doctags = doctags_of(document)  # as Docling has it
-    for item in document.texts:  # what no model has decoded to LaTeX must not be lost to search
+    _normalize(document, name)
+    doctags = doctags_of(document)  # before the next change: DocTags are as Docling writes them
+    for item in document.texts:  # formulas that were not decoded to LaTeX stay searchable
         if item.label.value == "formula" and not item.text:
             item.text = item.orig
     return ParsedDocument(
@@ -67,15 +67,15 @@ def parsed(document: Any, *, name: str, parser: str, warnings: tuple[str, ...]) 
 
 
 def document_json(document: Any) -> str:
-    """Docling's JSON, byte for byte the same for equal documents."""
+    """Return Docling's JSON; its bytes are the same for equal documents."""
     content = document.export_to_dict()
     for table in content.get("tables", ()):
-        table["data"].pop("grid", None)  # computed again from the cells when the document is loaded
+        table["data"].pop("grid", None)  # computed from the cells when the document is loaded
     return canonical_json(content)
 
 
-def renamed(document: str, name: str) -> str:
-    """The JSON of the same bytes under another name: what reading them as such a document would give."""
+def rename_document(document: str, name: str) -> str:
+    """Return the JSON as if the same bytes had been read under another name."""
     content = json.loads(document)
     content["name"] = PurePosixPath(name).stem
     if content.get("origin") is not None:
@@ -84,28 +84,28 @@ def renamed(document: str, name: str) -> str:
 
 
 def usable_texts(document: Any) -> Iterator[str]:
-    """Every text of the body that a chunker sees: not headers and footers, nor the text inside pictures."""
+    """Yield the texts that a chunker sees: no headers, footers or text inside pictures."""
     for item, _level in document.iterate_items():
         if hasattr(item, "data") and hasattr(item.data, "table_cells"):
-            # a rich cell's content follows as items of its own
+            # the content of a rich cell follows as separate items
             yield from (cell.text for cell in item.data.table_cells if not hasattr(cell, "ref"))
         elif hasattr(item, "text"):
             yield item.text
 
 
 def title_of(document: Any) -> str | None:
-    """The body's title, else the title the file declares, else its first heading."""
-    by_kind: dict[tuple[str, str], str] = {}
+    """Return the title in the body, else the file's metadata title, else the first heading."""
+    first_texts: dict[tuple[str, str], str] = {}
     for item in document.texts:
         text = " ".join(item.text.split())
         if text:
-            by_kind.setdefault((item.label.value, item.content_layer.value), text)
-    wanted = (("title", "body"), ("title", "furniture"), ("section_header", "body"))
-    return next((by_kind[kind] for kind in wanted if kind in by_kind), None)
+            first_texts.setdefault((item.label.value, item.content_layer.value), text)
+    preferred = (("title", "body"), ("title", "furniture"), ("section_header", "body"))
+    return next((first_texts[key] for key in preferred if key in first_texts), None)
 
 
-def _tidy(document: Any, name: str) -> None:
-    """Without addresses and images, and nothing that DocTags have no name for."""
+def _normalize(document: Any, name: str) -> None:
+    """Remove addresses and images, and replace picture classes that DocTags do not have."""
     document.name = PurePosixPath(name).stem
     if document.origin is not None:
         document.origin.filename = PurePosixPath(name).name
@@ -114,98 +114,102 @@ def _tidy(document: Any, name: str) -> None:
         item.image = None
     for picture in document.pictures:
         classification = picture.meta.classification if picture.meta else None
-        for kind in classification.predictions if classification else ():
-            # Docling knows more kinds of charts than DocTags have names for, and then cannot write them
-            if not _has_token(kind.class_name):
-                kind.class_name = "chart" if kind.class_name.endswith("_chart") else "other"
+        for prediction in classification.predictions if classification else ():
+            # Docling has more chart classes than DocTags have tokens, and fails to serialize the others
+            if not _has_token(prediction.class_name):
+                is_chart = prediction.class_name.endswith("_chart")
+                prediction.class_name = "chart" if is_chart else "other"
 
 
-def _has_token(kind: str) -> bool:
+def _has_token(class_name: str) -> bool:
     from docling_core.types.doc.tokens import DocumentToken
 
     try:
-        return bool(DocumentToken.get_picture_classification_token(kind))
+        return bool(DocumentToken.get_picture_classification_token(class_name))
     except ValueError:
         return False
 
 
 class DocumentReader:
-    """Docling, warm. Made once per worker process; reads one document at a time."""
+    """Reads documents with Docling, one at a time. Created once per worker process, since that is slow."""
 
     def __init__(self, options: ParsingOptions, threads: int, engine: PageEngine = EMBEDDED) -> None:
         prepare_process()
-        watch_html_parts()
+        patch_html_parser()
         self._options = options
-        self._engines = Engines(options, threads, engine)
+        self._pipelines = Pipelines(options, threads, engine)
 
-    def read(self, path: Path, name: str, mime: str, known: ReadPages = _NOTHING) -> ParsedDocument:
+    def read(self, path: Path, name: str, mime: str, known: ReadPages = _NO_PAGES) -> ParsedDocument:
         """Read the bytes at `path` as a document called `name` of media type `mime` (see `media_type`).
 
-        `known` are pages of it that `read_pages` has read already.
+        `known` are pages that `read_pages` has read already.
         """
         limit_pillow(self._options)
         content = self._content(path)
-        kind = docling_format(mime, content, self._options)
-        inspected = inspect(kind, content, self._options)
-        with _faults_of_libraries(kind), flattening(kind) as notes:
-            readable = inspected.content
-            if kind == "html" and self._options.html == "strict":
+        file_format = docling_format(mime, content, self._options)
+        checked = check_file(file_format, content, self._options)
+        with _library_errors(file_format), flatten_html_parts(file_format) as notes:
+            readable = checked.content
+            if file_format == "html" and self._options.html == "strict":
                 from ingest_assets.parsing.html import without_clutter
 
                 readable = without_clutter(readable)
-            # the parser begins with all pages that it is not kept from
-            needed = _ONE_PAGE if known.is_whole else None
-            source = self._open(kind, name, readable, content, needed)
-            pipeline, clock = self._pipeline(kind, known)
+            # the parser starts on all pages of its range when opened; one is enough if all are known
+            pages = _FIRST_PAGE if known.is_complete else None
+            source = self._open(file_format, name, readable, content, pages)
+            pipeline, clock = self._pipeline(file_format, known)
             result = pipeline.execute(source, raises_on_error=True)
             clock.check()
             _require_complete(result)
-            warnings = tuple(dict.fromkeys((*inspected.warnings, *notes, *_warnings(result))))
-            return parsed(result.document, name=name, parser=self._engines.parser(kind), warnings=warnings)
+            warnings = tuple(dict.fromkeys((*checked.warnings, *notes, *_warnings(result))))
+            parser = self._pipelines.parser(file_format)
+            return parsed_document(result.document, name=name, parser=parser, warnings=warnings)
 
     def count_pages(self, path: Path, name: str, mime: str) -> int:
-        """How many pages the engine would read; 0 for what it cannot read in ranges."""
+        """Return the number of pages; 0 if the engine cannot read the document in ranges."""
         content = self._content(path)
-        kind = docling_format(mime, content, self._options)
-        if not self._engines.reads_ranges(kind):
+        file_format = docling_format(mime, content, self._options)
+        if not self._pipelines.reads_ranges(file_format):
             return 0
-        inspect(kind, content, self._options)
-        with _faults_of_libraries(kind):
-            source = self._open(kind, name, content, content, _ONE_PAGE)
+        check_file(file_format, content, self._options)
+        with _library_errors(file_format):
+            source = self._open(file_format, name, content, content, _FIRST_PAGE)
             source._backend.unload()
             return int(source.page_count)
 
-    def read_pages(self, path: Path, name: str, mime: str, wanted: PageRange) -> ReadPages:
-        """A range of pages, for a `read` of the whole document later and perhaps elsewhere."""
+    def read_pages(self, path: Path, name: str, mime: str, pages: PageRange) -> ReadPages:
+        """Read a range of pages, for a later `read` of the whole document, possibly in another process."""
         limit_pillow(self._options)
         content = self._content(path)
-        kind = docling_format(mime, content, self._options)
-        inspect(kind, content, self._options)
-        with _faults_of_libraries(kind):
-            source = self._open(kind, name, content, content, wanted)
-            pipeline, clock = self._pipeline(kind)
-            return replace(pipeline.pages_of(source), ocr_seconds=clock.spent_seconds)
+        file_format = docling_format(mime, content, self._options)
+        check_file(file_format, content, self._options)
+        with _library_errors(file_format):
+            source = self._open(file_format, name, content, content, pages)
+            pipeline, clock = self._pipeline(file_format)
+            return replace(pipeline.read_pages(source), ocr_seconds=clock.spent_seconds)
 
     def _content(self, path: Path) -> bytes:
         try:
             check_size(path.stat().st_size, self._options)
             return path.read_bytes()
         except FileNotFoundError as error:
-            raise DocumentMissing("The file is not there any more; the next scan drops it.") from error
+            raise DocumentMissing("The file no longer exists. The next scan removes it.") from error
         except OSError as error:
-            raise DocumentUnreadable(f"The file cannot be read: {error.strerror}.") from error
+            raise DocumentUnreadable(
+                f"Cannot read the file: {error.strerror}. Check its permissions and retry."
+            ) from error
 
-    def _pipeline(self, kind: str, known: ReadPages = _NOTHING) -> tuple[Any, OcrClock]:
-        pipeline = self._engines.pipeline(kind)
-        # Not for PDFs alone: pictures go through the same pipeline, and must not get a PDF's pages.
-        if hasattr(pipeline, "given"):
-            pipeline.given = known
+    def _pipeline(self, file_format: str, known: ReadPages = _NO_PAGES) -> tuple[Any, OcrClock]:
+        pipeline = self._pipelines.pipeline(file_format)
+        # set for images too: they use the same pipeline and must not get the pages of a PDF
+        if hasattr(pipeline, "known_pages"):
+            pipeline.known_pages = known
         clock = getattr(getattr(pipeline, "ocr_model", None), "clock", None) or OcrClock()
         clock.restart(self._options.ocr_timeout_seconds, known.ocr_seconds)
         return pipeline, clock
 
     def _open(
-        self, kind: str, name: str, content: bytes, original: bytes, wanted: PageRange | None = None
+        self, file_format: str, name: str, content: bytes, original: bytes, pages: PageRange | None = None
     ) -> Any:
         from docling.datamodel.base_models import InputFormat
         from docling.datamodel.document import InputDocument
@@ -214,46 +218,44 @@ class DocumentReader:
 
         source = InputDocument(
             path_or_stream=BytesIO(content),
-            format=InputFormat(kind),
-            backend=self._engines.backend(kind),
-            backend_options=self._engines.backend_options(kind),
+            format=InputFormat(file_format),
+            backend=self._pipelines.backend(file_format),
+            backend_options=self._pipelines.backend_options(file_format),
             filename=Path(name).name,
-            limits=DocumentLimits(page_range=(wanted.first, wanted.last)) if wanted else None,
+            limits=DocumentLimits(page_range=(pages.first, pages.last)) if pages else None,
         )
         if not source.valid:
-            raise CorruptDocument(_DAMAGED.format(f"not readable as {kind}"))
-        if content is not original:  # it was mended, and is still the file that it was
+            raise CorruptDocument(_DAMAGED.format(f"not readable as {file_format}"))
+        if content is not original:  # a repaired document keeps the hash of the original file
             source.document_hash = create_file_hash(BytesIO(original))
             source._backend.document_hash = source.document_hash
         return source
 
 
 @contextmanager
-def _faults_of_libraries(kind: str) -> Iterator[None]:
-    """Whatever the libraries raise at bytes that passed inspection is the bytes' fault, in our words."""
+def _library_errors(file_format: str) -> Iterator[None]:
+    """Convert the libraries' errors: after `check_file` has passed, they are caused by the document."""
     try:
         yield
     except Exception as error:
         if isinstance(error, ItemError | MemoryError):
             raise
-        # a Docling pipeline reports whatever stopped it as the cause of a RuntimeError
+        # a Docling pipeline wraps errors in a RuntimeError
         cause = error.__cause__ or error
         if isinstance(cause, ItemError | MemoryError):
             raise cause from error
         if isinstance(cause, ImportError):
             raise EngineUnavailable(
-                f"A library that reads {kind} files is not installed ({cause.name or type(cause).__name__}); "
-                "install the product's dependencies anew."
+                f"A library for {file_format} files is not installed ({cause.name or type(cause).__name__}). "
+                "Reinstall ingest_assets with its dependencies."
             ) from error
         if isinstance(cause, RecursionError):
-            raise CorruptDocument(
-                "The file nests its parts too deep to be read; save it in a simpler form."
-            ) from error
+            raise CorruptDocument("The document is nested too deep. Simplify it.") from error
         raise CorruptDocument(_DAMAGED.format(type(cause).__name__)) from error
 
 
 def _require_complete(result: Any) -> None:
-    """Raise when no page could be read; a document of which some were is read in part."""
+    """Raise when no page could be read; a partly read document only gets warnings."""
     from docling.datamodel.base_models import ConversionStatus
 
     failed = {error.page_no: error.module_name for error in result.errors if error.page_no}
@@ -261,15 +263,15 @@ def _require_complete(result: Any) -> None:
     if is_read and not (failed and len(failed) >= len(result.document.pages)):
         return
     if failed and set(failed.values()) == {"ocr"}:
-        raise OcrFailed(f"Text recognition failed on all {len(failed)} pages; scan it again or crop it.")
+        raise OcrFailed(f"OCR failed on all {len(failed)} pages. Scan the document again or crop it.")
     pages = f"none of its {len(failed)} pages" if failed else "no page"
     raise CorruptDocument(_DAMAGED.format(f"{pages} could be read"))
 
 
 def _warnings(result: Any) -> tuple[str, ...]:
-    """What failed in a document that was read in part: the page and the step, never a library's message."""
-    found = {(error.page_no or 0, error.module_name, error.category.value) for error in result.errors}
+    """Return the failed pages and steps of a partly read document, without messages of libraries."""
+    failures = {(error.page_no or 0, error.module_name, error.category.value) for error in result.errors}
     return tuple(
         f"W_PARSE_PARTIAL: {f'page {page}' if page else 'document'}: {step} ({category})"
-        for page, step, category in sorted(found)
+        for page, step, category in sorted(failures)
     )

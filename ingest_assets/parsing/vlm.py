@@ -1,7 +1,7 @@
-"""Docling's VLM pipeline, with a vision model behind an OpenAI-compatible address.
+"""Docling's VLM pipeline with a vision model behind an OpenAI-compatible endpoint.
 
-Docling makes pictures of the pages and documents of the answers. The asking is done here: Docling's client
-tells a refusal from a busy server only by the text of a message, and waits for as long as a server says.
+Docling renders the pages and converts the answers to documents. The requests are sent here: Docling's client
+distinguishes a refusal from a busy server only by message text, and waits for as long as the server says.
 """
 
 import base64
@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from ingest_assets.core.endpoints import DENIED, is_busy, key_fault, retry_after_s
+from ingest_assets.core.endpoints import DENIED, find_key_fault, is_busy, retry_after_s
 from ingest_assets.core.errors import ItemError
 from ingest_assets.parsing.errors import (
     EngineUnavailable,
@@ -33,27 +33,27 @@ from ingest_assets.parsing.errors import (
 )
 from ingest_assets.settings.parsing import VlmOptions
 
-# One page, one question to a vision model, one answer. What goes wrong is told by status, not by words.
+# One request per page. Errors are classified by status, not by message text.
 
-ATTEMPTS = 4  # for one page, before its document fails and may be retried as a whole
+ATTEMPTS = 4  # for one page; then its document fails and may be retried
 PAUSE_SECONDS = 1.0  # before the second attempt
-MAX_PAUSE_SECONDS = 30.0  # whatever a server asks for: a worker waits in it
-_MAX_PIXELS = 4096  # of the longer side of a page's picture
+MAX_PAUSE_SECONDS = 30.0  # limits `Retry-After`: a worker is blocked while it waits
+_MAX_PIXELS = 4096  # on the longer side of a page image
 _TAG = re.compile(r"<[a-z_]+[0-9]*>")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model said of a page, and why it stopped."""
+    """The model's text for a page, and why it stopped."""
 
     text: str
     finish_reason: str = ""
 
 
 class _Endpoint:
-    """What Docling's VLM stage takes for an inference engine: asks one address, from several threads at once.
+    """Inference engine for Docling's VLM stage that sends requests to one endpoint from several threads.
 
-    Redirects are not followed, for the key goes along.
+    It does not follow redirects, since requests contain the API key.
     """
 
     def __init__(self, options: VlmOptions, key: SecretStr | None) -> None:
@@ -66,30 +66,29 @@ class _Endpoint:
         )
 
     def predict_batch(self, inputs: Sequence[Any]) -> list[Any]:
-        """An answer for each page, in order; a fault of the server ends the document."""
+        """Return an answer for each page, in order; an error of the server fails the document."""
         with ThreadPoolExecutor(self._options.concurrency) as pool:
             return list(pool.map(lambda page: self._output(self._ask(page.image)), inputs))
 
     def cleanup(self) -> None:
-        """Docling calls this at the end."""
+        """Close the connections; called by Docling."""
         self._client.close()
 
     def _ask(self, image: Any) -> Answer:
-        """The answer for a page's picture; a busy server is asked a few times, with growing pauses."""
-        question = self._question(image)
+        """Return the answer for a page image; temporary errors are retried with exponential backoff."""
+        body = self._request_body(image)
         for attempt in range(1, ATTEMPTS):
             try:
-                return self._attempt(question)
+                return self._attempt(body)
             except (VlmBusy, VlmTimeout, VlmUnreachable) as error:
-                # what the server asks for, within reason; else twice as long each time
-                usual = PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(1, 1.25)
-                time.sleep(min(float(error.detail.get("retry_after", usual)), MAX_PAUSE_SECONDS))
-        return self._attempt(question)
+                backoff = PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(1, 1.25)
+                time.sleep(min(float(error.detail.get("retry_after", backoff)), MAX_PAUSE_SECONDS))
+        return self._attempt(body)
 
-    def _question(self, image: Any) -> bytes:
-        picture = BytesIO()
-        image.convert("RGB").save(picture, "PNG")
-        url = "data:image/png;base64," + base64.b64encode(picture.getvalue()).decode()
+    def _request_body(self, image: Any) -> bytes:
+        png = BytesIO()
+        image.convert("RGB").save(png, "PNG")
+        url = "data:image/png;base64," + base64.b64encode(png.getvalue()).decode()
         content = [
             {"type": "image_url", "image_url": {"url": url}},
             {"type": "text", "text": self._options.prompt},
@@ -103,23 +102,28 @@ class _Endpoint:
             }
         ).encode()
 
-    def _attempt(self, question: bytes) -> Answer:
+    def _attempt(self, body: bytes) -> Answer:
         address, limit = self._options.address, self._options.timeout_seconds
         try:
             response = self._client.post(
-                self._options.url, content=question, headers={"Content-Type": "application/json"}
+                self._options.url, content=body, headers={"Content-Type": "application/json"}
             )
         except httpx.TimeoutException:
-            raise VlmTimeout(f"The vision model at {address} did not answer within {limit:g} s.") from None
+            raise VlmTimeout(
+                f"The vision model at {address} did not answer (timeout {limit:g} s). Retry later or raise "
+                "parsing.vlm.timeout_seconds."
+            ) from None
         except httpx.HTTPError as error:
-            kind = type(error).__name__
-            raise VlmUnreachable(f"The vision model at {address} cannot be reached ({kind}).") from None
+            raise VlmUnreachable(
+                f"Cannot reach the vision model at {address} ({type(error).__name__}). Check that the server "
+                "is running and retry."
+            ) from None
         if response.status_code != HTTPStatus.OK:
-            raise _refusal(response, address)
+            raise _status_error(response, address)
         return _answer(response, address)
 
     def _output(self, answer: Answer) -> Any:
-        """An answer that is no page is a page that failed: the others still count."""
+        """Convert an answer for Docling; an unusable one fails its page, not the document."""
         from docling.datamodel.base_models import VlmStopReason
         from docling.models.inference_engines.vlm.base import VlmEngineOutput
 
@@ -127,7 +131,7 @@ class _Endpoint:
         if not answer.text:
             fault = "the answer is empty"
         elif self._options.response_format == "doctags" and not _TAG.search(answer.text):
-            fault = "the answer holds no DocTags"
+            fault = "the answer contains no DocTags"
         if fault:
             stop = VlmStopReason.INFERENCE_ERROR
             return VlmEngineOutput(text="", stop_reason=stop.value, metadata={"error": fault})
@@ -136,15 +140,23 @@ class _Endpoint:
         return VlmEngineOutput(text=answer.text, stop_reason=stop.value)
 
 
-def _refusal(response: httpx.Response, address: str) -> ItemError:
+def _status_error(response: httpx.Response, address: str) -> ItemError:
     status = response.status_code
-    said = f"The vision model at {address} answered with status {status}"
     if status in DENIED:
-        return VlmDenied(f"{said}: the key is missing, wrong or not allowed in; see parsing.vlm.api_key_env.")
+        return VlmDenied(
+            f"The vision model at {address} rejected the API key (status {status}). Check the key in the "
+            "variable that parsing.vlm.api_key_env names."
+        )
     if is_busy(status):
         wait = retry_after_s(response.headers.get("retry-after", ""), time.time())
-        return VlmBusy(f"{said}.", detail=None if wait is None else {"retry_after": wait})
-    return VlmRefused(f"{said}; check parsing.vlm.url and parsing.vlm.model.")
+        return VlmBusy(
+            f"The vision model at {address} is busy or failing (status {status}). Retry later.",
+            detail=None if wait is None else {"retry_after": wait},
+        )
+    return VlmRefused(
+        f"The vision model at {address} rejected the request (status {status}). Check parsing.vlm.url and "
+        "parsing.vlm.model."
+    )
 
 
 def _answer(response: httpx.Response, address: str) -> Answer:
@@ -156,13 +168,12 @@ def _answer(response: httpx.Response, address: str) -> Answer:
         return Answer(content.strip(), str(choice.get("finish_reason") or ""))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         raise VlmAnswerUnusable(
-            f"The vision model at {address} answered with something that is no chat completion; "
-            "check parsing.vlm.url."
+            f"The answer of the vision model at {address} is not a chat completion. Check parsing.vlm.url."
         ) from None
 
 
 def open_vlm(options: VlmOptions) -> Any:
-    """The pipeline; remote services are enabled here and nowhere else."""
+    """Create the pipeline. This is the only place that enables remote services."""
     from docling.datamodel.pipeline_options import VlmConvertOptions, VlmPipelineOptions
     from docling.datamodel.pipeline_options_vlm_model import ResponseFormat
     from docling.datamodel.settings import settings
@@ -172,16 +183,16 @@ def open_vlm(options: VlmOptions) -> Any:
     from docling.pipeline.vlm_pipeline import VlmPipeline
 
     class VlmPages(VlmPipeline):
-        """A document of which no page was answered in full is the model's failure, not the document's."""
+        """Raises `VlmAnswerUnusable` when all pages failed: the model is at fault, not the document."""
 
         def _determine_status(self, conv_res: Any) -> Any:
             status = super()._determine_status(conv_res)
             failed = {error.page_no for error in conv_res.errors}
             if conv_res.pages and all(page.page_no in failed for page in conv_res.pages):
                 raise VlmAnswerUnusable(
-                    f"The vision model at {options.address} gave a usable, whole answer for none of the "
-                    f"{len(conv_res.pages)} pages; check parsing.vlm: model, prompt, response_format, "
-                    "max_tokens."
+                    f"The vision model at {options.address} gave no usable answer for any of the "
+                    f"{len(conv_res.pages)} pages. Check model, prompt, response_format and max_tokens in "
+                    "parsing.vlm."
                 )
             return status
 
@@ -192,7 +203,7 @@ def open_vlm(options: VlmOptions) -> Any:
         response_format=ResponseFormat(options.response_format),
         max_new_tokens=options.max_tokens,
     )
-    settings.perf.page_batch_size = options.concurrency  # pages that are asked for together
+    settings.perf.page_batch_size = options.concurrency  # pages in one call of `predict_batch`
     pipeline = VlmPages(
         VlmPipelineOptions(
             enable_remote_services=True,
@@ -211,8 +222,8 @@ def open_vlm(options: VlmOptions) -> Any:
 
 
 def _key(options: VlmOptions) -> SecretStr | None:
-    """From this worker's own environment: it travels with no plan and rests in no file."""
-    fault = key_fault(options.api_key_env, os.environ)
+    """Read the API key from this worker's environment; it is never sent with a plan or stored."""
+    fault = find_key_fault(options.api_key_env, os.environ)
     if fault:
-        raise EngineUnavailable(f"parsing.vlm.api_key_env: on this worker {fault}; set it where workers run.")
+        raise EngineUnavailable(f"parsing.vlm.api_key_env: on this worker, {fault}. Set it on every worker.")
     return SecretStr(os.environ[options.api_key_env]) if options.api_key_env else None

@@ -1,8 +1,8 @@
-"""Whether, when and how often an item runs: everything around an item, and nothing about what an item is.
+"""Run the items of a stage, whatever an item is: order, retries, limits, reports.
 
-`run.py` runs a plan; `coordinator.py` keeps the workers busy, `schedule.py` has order, retries and the error
-budget, `attempt.py` one attempt and its errors, `manifest.py` the log of attempts; `reporter.py` tells
-`progress.py`, `telemetry.py` and the hooks what others see of it.
+`run.py` runs a plan. `coordinator.py` is its loop, `schedule.py` has order, retries and the error budget,
+`attempt.py` one attempt and its errors, `manifest.py` the log of attempts. `reporter.py` passes events to
+`progress.py`, `telemetry.py` and the hooks.
 """
 
 from ingest_assets.runner.attempt import Quarantine

@@ -1,13 +1,22 @@
-"""The loop of a running stage: take from the plan, submit, wait, settle; stop early when told to."""
+"""The loop of a running stage: read the plan, submit items, wait, record results; stop early if required."""
 
 import contextlib
 import queue
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from ingest_assets.core.errors import ItemCancelled, QuarantineFailed, SubmitFailed, WorkerDied, WorkerLost
+from ingest_assets.core.errors import (
+    ItemCancelled,
+    ItemError,
+    QuarantineFailed,
+    ResultTimeout,
+    SubmitFailed,
+    WorkerDied,
+    WorkerLost,
+    caught,
+)
 from ingest_assets.core.items import ItemContext, StageOutcome
-from ingest_assets.runner.attempt import Attempt, Attempting, caught, described
+from ingest_assets.runner.attempt import Attempt, AttemptCall, error_record
 from ingest_assets.runner.reporter import Reporter, Tally
 from ingest_assets.runner.schedule import (
     ReadyQueue,
@@ -25,13 +34,13 @@ from ingest_assets.runner.signals import Interrupts
 if TYPE_CHECKING:
     from ingest_assets.runner.run import RunSpec
 
-PLAN_ITEMS_PER_TURN = 1000  # some milliseconds of work, when all of them are skipped
-LOOK_INTERVAL_S = 1.0  # between looks at a backend that may have broken
-_NOTHING_HELD = contextlib.nullcontext()
+PLAN_ITEMS_PER_TURN = 1000  # a few milliseconds if all are skipped
+BACKEND_CHECK_INTERVAL_S = 1.0  # how often to check whether the backend has failed
+_NOT_DEFERRED = contextlib.nullcontext()
 
 
 class Coordinator:
-    """One stage run, in the caller's thread. What it holds is bounded by `max_queue` and the workers."""
+    """One stage run, in the caller's thread. `max_queue` and the number of workers bound its memory."""
 
     def __init__(self, spec: "RunSpec") -> None:
         self._items = iter(spec.plan.items)
@@ -41,26 +50,26 @@ class Coordinator:
         self._quarantine = spec.quarantine if spec.options.force else None
         self._clock = spec.clock
         self._rng = spec.rng
-        self._call = Attempting(spec.plan.stage, spec.worker, spec.options.per_item_timeout_s)
+        self._call = AttemptCall(spec.plan.stage, spec.worker, spec.options.per_item_timeout_s)
         self._tally = Tally(spec.rng)
         self._reporter = Reporter(spec, self._tally)
         self._open: dict[int, Ticket] = {}
         self._ready = ReadyQueue(spec.options.schedule)
         self._retrying = RetryQueue()
-        self._in_flight: dict[Future[Any], Ticket] = {}
-        self._arrivals: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
-        self._interrupts = Interrupts(self._clock.monotonic_s, lambda: self._arrivals.put(Future()))
+        self._in_flight: dict[str, Ticket] = {}  # by job id
+        self._arrivals: queue.SimpleQueue[str] = queue.SimpleQueue()  # ids of jobs that have ended
+        self._interrupts = Interrupts(self._clock.monotonic_s, lambda: self._arrivals.put(""))
         self._grace_ends_s: float | None = None
 
     def run(self) -> StageOutcome:
-        """Run to the end, to a reason to stop, or to an interrupt."""
+        """Run until the plan is complete, a reason to stop occurs, or an interrupt is raised."""
         with self._interrupts:
             try:
                 self._reporter.start()
                 while self._tally.cancelled_reason is None and (self._plan_has_more or self._open):
                     self._turn()
                 self._give_grace()
-            except BaseException as error:  # an interrupt, whatever the host calls it, or a plan that failed
+            except BaseException as error:  # an interrupt, of any exception type, or an error of the plan
                 self._interrupts.stop_raising()
                 if self._tally.cancelled_reason is None:
                     is_fault = isinstance(error, Exception)
@@ -72,16 +81,16 @@ class Coordinator:
         return outcome
 
     def _turn(self) -> None:
-        self._take_from_plan()
+        self._read_plan()
         for ticket in self._retrying.due(self._clock.monotonic_s()):
             self._make_ready(ticket)
         self._submit_ready()
-        self._settle_arrivals(self._seconds_to_wait())
-        self._check_budget()
+        self._collect_results(self._seconds_to_wait())
+        self._check_reasons_to_stop()
         self._reporter.report_progress()
 
-    def _take_from_plan(self) -> None:
-        """A bounded bite, so that a long row of skipped items does not keep the workers waiting."""
+    def _read_plan(self) -> None:
+        """Read a limited number of items, so that workers do not wait while many items are skipped."""
         for _ in range(PLAN_ITEMS_PER_TURN):
             if not self._wants_more():
                 return
@@ -92,16 +101,16 @@ class Coordinator:
             verdict = verdict_of(item, self._options)
             if verdict == "run":
                 ticket = Ticket(item, plan_order=self._tally.scheduled)
-                with self._interrupts.held():
+                with self._interrupts.deferred():
                     self._tally.scheduled += 1
                     self._open[ticket.plan_order] = ticket
                     self._make_ready(ticket)
                 continue
-            # Plans have millions of these, so nothing is held back for telemetry that nobody records.
-            with self._interrupts.held() if self._reporter.records_items else _NOTHING_HELD:
+            # Plans can skip millions of items, so interrupts are deferred only if telemetry records items.
+            with self._interrupts.deferred() if self._reporter.records_items else _NOT_DEFERRED:
                 self._tally.skipped += 1
                 self._tally.known_failures += verdict == "known_failure"
-                self._reporter.skipped(item, verdict)
+                self._reporter.item_skipped(item, verdict)
 
     def _wants_more(self) -> bool:
         return self._plan_has_more and len(self._ready) + len(self._retrying) < self._options.max_queue
@@ -115,35 +124,35 @@ class Coordinator:
             ticket = self._ready.pop()
             error = self._start(ticket)
             if error is not None:
-                self._settle(ticket, self._failed_attempt(ticket, error, self._clock.epoch_s()))
-                self._check_budget()
+                attempt = self._failed_attempt(ticket, error, self._clock.epoch_s())
+                with self._interrupts.deferred():
+                    self._account_for(ticket, attempt)
+                self._call_hooks(ticket, attempt)
+                self._check_reasons_to_stop()
             if self._tally.cancelled_reason is not None:
                 return
 
     def _start(self, ticket: Ticket) -> BaseException | None:
-        """Begin an attempt, or say why it cannot begin."""
+        """Start an attempt; return the error if that fails."""
         if ticket.attempt_no == 1:
             self._reporter.before_item(ticket.item)
             if (move_outputs := self._quarantine) is not None:
                 _, error = caught(lambda: move_outputs(ticket.item))
                 if error is not None:
-                    text = f"what the item would overwrite could not be moved away: {error}"
-                    return QuarantineFailed(text)
-        anew = self._options.force or not self._options.resume
-        context = ItemContext(ticket.attempt_no, self._backend.workers, anew=anew)
+                    return QuarantineFailed(f"existing output could not be moved to quarantine: {error}")
+        is_forced = self._options.force or not self._options.resume
+        context = ItemContext(ticket.attempt_no, self._backend.workers, force=is_forced)
         ticket.submitted_epoch_s = self._clock.epoch_s()
         self._reporter.before_attempt(ticket)
-        # An interrupt between the two steps of a hand-over would leave an item running that nobody waits for.
-        with _NOTHING_HELD if self._backend.is_inline else self._interrupts.held():
-            timeout_s = self._options.per_item_timeout_s
-            future, error = caught(lambda: self._backend.submit(self._call, ticket.item, context, timeout_s))
-            if isinstance(error, SubmitFailed):
+        # An interrupt after `submit` and before the job id is stored would lose a running item.
+        with _NOT_DEFERRED if self._backend.is_inline else self._interrupts.deferred():
+            work, timeout_s = partial(self._call, ticket.item, context), self._options.per_item_timeout_s
+            try:
+                job_id = self._backend.submit(work, timeout_s, on_end=self._arrivals.put)
+            except SubmitFailed as error:
                 return error
-            if future is None:
-                return SubmitFailed(f"the item was not taken: {type(error).__name__}: {error}")
             self._tally.retries += ticket.attempt_no > 1
-            self._in_flight[future] = ticket
-            future.add_done_callback(self._arrivals.put)
+            self._in_flight[job_id] = ticket
         return None
 
     def _seconds_to_wait(self) -> float:
@@ -151,50 +160,55 @@ class Coordinator:
             return 0.0
         interval_s = self._options.diagnostics_interval_s
         if self._in_flight:
-            interval_s = min(interval_s, LOOK_INTERVAL_S)
+            interval_s = min(interval_s, BACKEND_CHECK_INTERVAL_S)
         due_s = self._retrying.next_due_s()
         return interval_s if due_s is None else min(interval_s, max(0.0, due_s - self._clock.monotonic_s()))
 
-    def _settle_arrivals(self, timeout_s: float) -> None:
-        """Wait for the first, then take what else is there."""
-        future = self._clock.wait(self._arrivals, timeout_s)
-        while future is not None:
-            if (ticket := self._in_flight.get(future)) is not None:
-                self._settle_arrival(future, ticket)
-            future = self._clock.wait(self._arrivals, 0)
+    def _collect_results(self, timeout_s: float) -> None:
+        """Wait for the first result, then collect all that are available."""
+        job_id = self._clock.wait(self._arrivals, timeout_s)
+        while job_id is not None:
+            if (ticket := self._in_flight.get(job_id)) is not None:
+                self._collect_result(job_id, ticket)
+            job_id = self._clock.wait(self._arrivals, 0)
 
-    def _settle_arrival(self, future: Future[Any], ticket: Ticket) -> None:
-        attempt = self._attempt_of(future, ticket)
-        if attempt is None and self._tally.cancelled_reason is None:  # the backend did so unasked
-            lost = WorkerLost("the backend gave the item up")
-            attempt = self._failed_attempt(ticket, lost, ticket.submitted_epoch_s)
-        has_died = attempt is not None and attempt.error is not None and attempt.error.code == WorkerDied.code
-        # A supervisor that ends us may end our workers in the same breath: no fault of their items.
-        if attempt is None or (has_died and self._interrupts.is_ending):
-            del self._in_flight[future]  # stays open, and is cancelled at the end
-        else:
-            self._settle(ticket, attempt, future)
+    def _collect_result(self, job_id: str, ticket: Ticket) -> None:
+        with self._interrupts.deferred():  # a backend returns a result only once
+            try:
+                attempt = self._attempt_of(job_id, ticket)
+            except ResultTimeout:  # `_give_grace` also polls jobs that are still running
+                return
+            del self._in_flight[job_id]
+            if attempt is None:  # the item stays open and is recorded as cancelled at the end
+                return
+            self._account_for(ticket, attempt)
+        self._call_hooks(ticket, attempt)
 
-    def _attempt_of(self, future: Future[Any], ticket: Ticket) -> Attempt | None:
-        """What the backend's future says; nothing when the item was cancelled."""
-        error = None if future.cancelled() else future.exception()
-        if future.cancelled() or isinstance(error, ItemCancelled):
-            return None
-        if error is not None:
-            return self._failed_attempt(ticket, error, ticket.submitted_epoch_s)
-        attempt: Attempt = future.result()
-        return attempt
+    def _attempt_of(self, job_id: str, ticket: Ticket) -> Attempt | None:
+        """Return the attempt of a job that has ended; None if the end of the stage cancelled it."""
+        failure: ItemError
+        try:
+            attempt: Attempt = self._backend.get_result(job_id, timeout=0)
+            return attempt
+        except ResultTimeout:
+            raise
+        except ItemCancelled:
+            if self._tally.cancelled_reason is not None:
+                return None
+            failure = WorkerLost("the backend cancelled the item")
+        except ItemError as error:
+            # Whatever stops this process can also stop its workers; the items did not cause that.
+            if isinstance(error, WorkerDied) and self._interrupts.is_ending:
+                return None
+            failure = error
+        return self._failed_attempt(ticket, failure, ticket.submitted_epoch_s)
 
     def _failed_attempt(self, ticket: Ticket, error: BaseException, started_epoch_s: float) -> Attempt:
-        """One of which no worker has told."""
-        record = described(error, stage=self._call.stage, item_id=ticket.item.item_id)
+        """Return the attempt of an item whose worker returned no result."""
+        record = error_record(error, stage=self._call.stage, item_id=ticket.item.item_id)
         return Attempt(None, record, started_epoch_s, self._clock.epoch_s())
 
-    def _settle(self, ticket: Ticket, attempt: Attempt, future: Future[Any] | None = None) -> None:
-        with self._interrupts.held():
-            if future is not None:
-                del self._in_flight[future]
-            self._account_for(ticket, attempt)
+    def _call_hooks(self, ticket: Ticket, attempt: Attempt) -> None:
         if ticket.plan_order not in self._open:
             self._reporter.after_item(ticket.item, attempt)
 
@@ -214,9 +228,9 @@ class Coordinator:
             self._tally.succeed(attempt.result)
         elif error is not None:
             self._tally.fail(ticket.plan_order, error)
-        self._reporter.settled(ticket, attempt)
+        self._reporter.item_ended(ticket, attempt)
 
-    def _check_budget(self) -> None:
+    def _check_reasons_to_stop(self) -> None:
         options, tally = self._options, self._tally
         reason = (
             reason_to_stop(options, tally.succeeded, tally.failed)
@@ -227,26 +241,26 @@ class Coordinator:
             tally.cancelled_reason = reason
 
     def _give_grace(self) -> None:
-        """Start nothing more; what finishes within the grace time, which is given once, still counts."""
+        """Let running items finish within the grace time, which starts once; start no others."""
         if self._grace_ends_s is None:
             self._grace_ends_s = self._clock.monotonic_s() + self._options.grace_s
-        for future in list(self._in_flight):
-            if future.cancel() or future.done():  # not begun, or its arrival was lost to an interrupt
-                self._arrivals.put(future)
+        for job_id in list(self._in_flight):
+            self._backend.cancel(job_id)
+            self._arrivals.put(job_id)  # an interrupt may have lost the first notification
         while self._in_flight and not self._interrupts.is_urgent:
             left_s = self._grace_ends_s - self._clock.monotonic_s()
             if left_s <= 0:
                 return
-            self._settle_arrivals(min(left_s, self._options.diagnostics_interval_s))
+            self._collect_results(min(left_s, self._options.diagnostics_interval_s))
             self._reporter.report_progress()
 
     def _end(self) -> StageOutcome:
-        """Kill what still runs and tell everybody; called on every way out, and not to be interrupted."""
-        with self._interrupts.held():
+        """Stop running items and report the outcome. Always called, and never interrupted."""
+        with self._interrupts.deferred():
             try:
-                if not self._keeps_backend or not all(future.done() for future in self._in_flight):
+                if not self._keeps_backend or self._in_flight:
                     self._reporter.close_backend()
-                self._settle_arrivals(0)
+                self._collect_results(0)
             finally:
                 outcome = self._reporter.finish(list(self._open.values()))
         return outcome

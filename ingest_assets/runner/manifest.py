@@ -1,4 +1,4 @@
-"""The ledger of attempts: append-only JSON lines, one per attempt, whole lines whoever else writes."""
+"""The log of attempts: append-only JSON lines, one per attempt, written by any number of processes."""
 
 import fcntl
 import json
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 _log = logging.getLogger(__name__)
 
-_BLOCK_BYTES = 64 * 1024  # some hundred rows at a time, from the end
+_BLOCK_BYTES = 64 * 1024  # some hundred rows, read from the end
 
 RowStatus = Literal["done", "failed", "cancelled"]
 
@@ -35,16 +35,16 @@ class ManifestRow:
     error: dict[str, Any] | None = None
 
     def as_line(self) -> bytes:
-        """ASCII JSON, so that no item id can break a line or an encoding."""
+        """Return the row as ASCII JSON, which no item id can break."""
         row = {name: getattr(self, name) for name in _NAMES if name != "error" or self.error is not None}
         return json.dumps(row, separators=(",", ":"), default=repr).encode("ascii") + b"\n"
 
 
-_NAMES = tuple(each.name for each in fields(ManifestRow))
+_NAMES = tuple(column.name for column in fields(ManifestRow))
 
 
 class Manifest:
-    """Appends rows to a file that the first row makes. Rows survive the process, not always a power cut."""
+    """Appends rows to a file, created for the first row. The last rows can be lost in a power failure."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,7 +52,7 @@ class Manifest:
         self._lock = threading.Lock()
 
     def append(self, row: ManifestRow) -> None:
-        """One write under a file lock, so that rows of several processes never mix."""
+        """Append a row under a file lock, so that rows of several processes never mix."""
         line = row.as_line()
         with self._lock:
             is_first = self._file is None
@@ -64,14 +64,14 @@ class Manifest:
             try:
                 size = os.fstat(file).st_size if is_first else 0
                 if size and os.pread(file, 1, size - 1) != b"\n":
-                    line = b"\n" + line  # a line that a crash cut off must not swallow this one
+                    line = b"\n" + line  # the last line is incomplete after a crash
                 while line:
                     line = line[os.write(file, line) :]
             finally:
                 fcntl.flock(file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """A later row opens the file again."""
+        """Close the file; a later row opens it again."""
         with self._lock:
             if self._file is not None:
                 os.close(self._file)
@@ -79,7 +79,7 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Iterator[ManifestRow]:
-    """Every whole row, in order; no file, no rows. Torn lines and keys of later versions are left out."""
+    """Yield all complete rows in order. Incomplete lines and keys of later versions are skipped."""
     if not path.exists():
         return
     with path.open("rb") as lines:
@@ -88,11 +88,11 @@ def read_manifest(path: Path) -> Iterator[ManifestRow]:
             if row is not None:
                 yield row
             elif line.strip():
-                _log.warning("%s, line %d is not a whole row and is left out.", path, number)
+                _log.warning("%s, line %d is incomplete and is skipped.", path, number)
 
 
 def read_newest(path: Path) -> Iterator[ManifestRow]:
-    """Whole rows from the last to the first; of a long manifest only as much is read as is asked for."""
+    """Yield all complete rows from the last to the first, reading the file only as far as needed."""
     if not path.exists():
         return
     with path.open("rb") as lines:
@@ -100,8 +100,8 @@ def read_newest(path: Path) -> Iterator[ManifestRow]:
         while end > 0:
             start = max(0, end - _BLOCK_BYTES)
             lines.seek(start)
-            rest, *whole = (lines.read(end - start) + rest).split(b"\n")
-            yield from filter(None, map(_parsed, reversed(whole)))
+            rest, *complete = (lines.read(end - start) + rest).split(b"\n")
+            yield from filter(None, map(_parsed, reversed(complete)))
             end = start
         yield from filter(None, [_parsed(rest)])
 

@@ -1,4 +1,4 @@
-"""How far a stage is: a line in a log, a live bar on a terminal, or nothing."""
+"""Progress of a stage: log lines, a live bar on a terminal, or nothing."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def progress_line(
     stage: str, total: int | None, done: int, succeeded: int, skipped: int, failed: int, elapsed_s: float
 ) -> str:
-    """`doctags 120/500 | 110 done, 8 skipped, 2 failed | 3.4 items/s | ETA 1:52`."""
+    """Return a line such as `doctags 120/500 | 110 done, 8 skipped, 2 failed | 3.4 items/s | ETA 1:52`."""
     rate = (succeeded + failed) / elapsed_s if elapsed_s > 0 else 0.0
     parts = [
         f"{stage} {done}" if total is None else f"{stage} {done}/{total}",
@@ -27,27 +27,27 @@ def progress_line(
 
 
 def as_clock(seconds: float) -> str:
-    """`1:52`, or `1:01:52` from an hour on."""
+    """Return `1:52`, or `1:01:52` from an hour on."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 class NoProgress:
-    """Says nothing."""
+    """Shows no progress."""
 
     def start(self, stage: str, total: int | None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def finish(self, outcome: StageOutcome) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class LogProgress:
-    """One line every `interval_s` at most, and one at the end."""
+    """Logs at most one line every `interval_s`, and one at the end."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class LogProgress:
         self._started = self._last = 0.0
 
     def start(self, stage: str, total: int | None) -> None:
-        """Remember the beginning."""
+        """Store the stage, the total and the start time."""
         self._stage, self._total = stage, total
         self._started = self._last = self._clock()
 
     def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None:
-        """A line when it is time."""
+        """Log a line if the interval has passed."""
         now = self._clock()
         if now - self._last >= self._interval_s:
             self._last = now
@@ -74,12 +74,12 @@ class LogProgress:
             self._log(progress_line(self._stage, self._total, done, succeeded, skipped, failed, elapsed_s))
 
     def finish(self, outcome: StageOutcome) -> None:
-        """What it came to."""
+        """Log the result."""
         self._log(finish_line(outcome))
 
 
 class BarProgress:
-    """A live bar on standard error. Make it in the coordinator only; workers must not draw."""
+    """A live bar on standard error, for the coordinator only; workers must not draw."""
 
     def __init__(self, console: "Console | None" = None) -> None:
         self._console = console
@@ -87,7 +87,7 @@ class BarProgress:
         self._task: TaskID | None = None
 
     def start(self, stage: str, total: int | None) -> None:
-        """Draw."""
+        """Show the bar."""
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -113,13 +113,13 @@ class BarProgress:
         self._bar.start()
 
     def update(self, done: int, succeeded: int, skipped: int, failed: int) -> None:
-        """Move the bar; the terminal is redrawn at its own pace."""
+        """Update the bar; Rich redraws it at its own interval."""
         if self._bar is not None and self._task is not None:
             counts = f"{succeeded} done, {skipped} skipped, {failed} failed"
             self._bar.update(self._task, completed=done, counts=counts)
 
     def finish(self, outcome: StageOutcome) -> None:
-        """Give the terminal back and leave one line."""
+        """Remove the bar and print the result."""
         if self._bar is not None:
             self._bar.stop()
             self._bar.console.print(finish_line(outcome), highlight=False, markup=False)
@@ -127,7 +127,7 @@ class BarProgress:
 
 
 def finish_line(outcome: StageOutcome) -> str:
-    """`doctags: 110 done, 8 skipped, 2 failed in 0:35 | 3.4 items/s`, with the reason when it was stopped."""
+    """Return `doctags: 110 done, 8 skipped, 2 failed in 0:35 | 3.4 items/s`, and the reason if stopped."""
     counts = f"{outcome.succeeded} done, {outcome.skipped} skipped, {outcome.failed} failed"
     if outcome.cancelled:
         counts += f", {outcome.cancelled} cancelled"

@@ -1,4 +1,4 @@
-"""`run_stage`: one public function that does everything around an item."""
+"""`run_stage`: run the items of a plan."""
 
 import random
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from ingest_assets.settings.execution import StageOptions
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What a stage run needs. `keep_backend` leaves the backend open for the next run."""
+    """The input of a stage run. `keep_backend` leaves the backend open for the next run."""
 
     plan: Plan
     worker: Worker
@@ -37,15 +37,15 @@ class RunSpec:
 
 
 def run_stage(spec: RunSpec) -> StageOutcome:
-    """Run the items of a plan that must run; what each came to is in the outcome and in the manifest.
+    """Run the items of a plan that must run; the outcome and the manifest have their results.
 
-    A failed item is data. Only an interrupt (any `BaseException` raised in the caller's thread) and a plan
-    that raises come out as exceptions, after the running items had their grace time, the manifest was
-    completed and `after_stage` was called; a second interrupt ends the grace time. The backend is closed on
-    every way out, except by a dry run and by a run with `keep_backend` that leaves no item running.
+    A failed item is data. Exceptions are raised only for an interrupt (any `BaseException` in the caller's
+    thread) and for an error of the plan itself, after the grace time of running items, the last rows of the
+    manifest and `after_stage`; a second interrupt ends the grace time. The backend is always closed, except
+    after a dry run and after a run with `keep_backend` without running items.
 
-    Time limits: a process is killed; a thread cannot be, so its item is abandoned, its late result is thrown
-    away, and a stage with too many abandoned threads is cancelled.
+    At the time limit a process is killed. A thread cannot be killed: its item is abandoned, its late result
+    is discarded, and too many abandoned threads cancel the stage.
     """
     if spec.options.dry_run:
         return dry_run(spec.plan, spec.options, spec.backend.workers, spec.workers_reason)

@@ -1,4 +1,4 @@
-"""What runs next: retries, the error budget, the order of work and when to stop."""
+"""Which item runs next, which is retried, and when a stage stops."""
 
 import bisect
 import heapq
@@ -17,7 +17,7 @@ from ingest_assets.settings.execution import Schedule, StageOptions
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """An item that must run: which attempt is next, and since when it waits for it."""
+    """An item that must run, with the number and times of its current attempt."""
 
     item: WorkItem
     plan_order: int
@@ -28,43 +28,43 @@ class Ticket:
 
 
 class ReadyQueue:
-    """Tickets that may start now: retries, then plan order, or (`sjf`) the ends of the cost hints.
+    """Tickets that can start now: retries first, then in plan order, or (`sjf`) smallest and largest first.
 
-    Under `sjf` one worker takes the smallest that wait and the others the largest. On 2 to 8 workers it took
-    0.72 to 0.94 of plan order's wall time at 0.80 to 1.12 of its mean completion time; the largest alone took
-    0.72 to 0.99 at 1.4 to 2.4, the smallest alone 0.97 to 1.17 at 0.37 to 0.56 (`make bench` measures it).
+    With `sjf` one worker takes the smallest items and the others the largest. With 2 to 8 workers this took
+    0.72 to 0.94 of the wall time of plan order and 0.80 to 1.12 of its mean completion time. Largest first
+    took 0.72 to 0.99 and 1.4 to 2.4, smallest first 0.97 to 1.17 and 0.37 to 0.56 (see `make bench`).
     """
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
         self._waiting: list[tuple[float, int, Ticket]] = []
-        self._small_one: Ticket | None = None
+        self._smallest: Ticket | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def push(self, ticket: Ticket) -> None:
-        """Retries go first: their turn has come before."""
+        """Add a ticket; retries go first."""
         cost = ticket.item.cost_hint if self._schedule == "sjf" else 0.0
         first = -math.inf if ticket.attempt_no > 1 else cost
         bisect.insort(self._waiting, (first, ticket.plan_order, ticket))
 
     def pop(self) -> Ticket:
-        """The next to start; of equal ones the first in the plan."""
-        takes_small = self._small_one is None or self._waiting[0][0] == -math.inf
-        place = 0 if takes_small else bisect.bisect_left(self._waiting, self._waiting[-1][:1])
-        ticket = self._waiting.pop(place)[2]
-        self._small_one = self._small_one or ticket
+        """Remove and return the next ticket to start; of equal costs, the first in the plan."""
+        takes_smallest = self._smallest is None or self._waiting[0][0] == -math.inf
+        index = 0 if takes_smallest else bisect.bisect_left(self._waiting, self._waiting[-1][:1])
+        ticket = self._waiting.pop(index)[2]
+        self._smallest = self._smallest or ticket
         return ticket
 
     def release(self, ticket: Ticket) -> None:
-        """The worker that had it is free again."""
-        if self._small_one is ticket:
-            self._small_one = None
+        """Note that the ticket's worker is free again."""
+        if self._smallest is ticket:
+            self._smallest = None
 
 
 class RetryQueue:
-    """Tickets that wait for their next attempt, by the moment it is due. Nobody sleeps for them."""
+    """Tickets that wait for a retry, ordered by due time."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Ticket]] = []
@@ -73,82 +73,82 @@ class RetryQueue:
         return len(self._heap)
 
     def push(self, due_s: float, ticket: Ticket) -> None:
-        """Due at a moment of the monotonic clock."""
+        """Add a ticket that is due at this time of the monotonic clock."""
         heapq.heappush(self._heap, (due_s, ticket.plan_order, ticket))
 
     def due(self, now_s: float) -> list[Ticket]:
-        """Take out what may start now."""
+        """Remove and return the tickets that are due."""
         tickets = []
         while self._heap and self._heap[0][0] <= now_s:
             tickets.append(heapq.heappop(self._heap)[2])
         return tickets
 
     def next_due_s(self) -> float | None:
-        """When the next one is due."""
+        """Return when the next ticket is due; None if none waits."""
         return self._heap[0][0] if self._heap else None
 
 
-# When an item gets another try, and how long it waits for it.
+# When an item is retried, and after which wait.
 
 JITTER_SHARE = 0.25
-MAX_LOSSES = 5  # machines come and go on a cluster, but an item may also be what takes them down
+MAX_LOSSES = 5  # nodes of a cluster can disappear, but an item can also be the cause
 
 
 def is_loss(error: StageError) -> bool:
-    """True when the item's machine went away: that costs an attempt, never one of the item's retries."""
+    """True if the item's worker or machine was lost, which does not count as one of the item's retries."""
     return error.code == WorkerLost.code
 
 
 def should_retry(error: StageError, attempt_no: int, losses: int, options: StageOptions) -> bool:
-    """Only errors that say so, and only while attempts are left; `losses` counts this one too."""
+    """True if the error is retryable and attempts are left. `losses` includes this attempt."""
     if is_loss(error):
         return losses <= MAX_LOSSES
     return error.retryable and attempt_no - losses <= options.retries
 
 
 def backoff_s(attempt_no: int, options: StageOptions, rng: random.Random) -> float:
-    """`base * 2^(n-1)` after the n-th attempt, plus up to 25 % so that retries do not march in step."""
+    """Return `base * 2^(n-1)` after the n-th attempt, plus up to 25 % of jitter."""
     return float(options.retry_backoff_s * 2 ** (attempt_no - 1) * (1 + JITTER_SHARE * rng.random()))
 
 
-# How many failures a stage may have before going on is a waste, and the words for it.
+# When a stage stops because of failures, and the reason.
 
-MIN_FINISHED_FOR_SHARE = 20  # one failure among the first three items says nothing of a share
+MIN_FINISHED_FOR_SHARE = 20  # the share of fewer items is too uncertain
 
 
 def reason_to_stop(options: StageOptions, succeeded: int, failed: int) -> str | None:
-    """Plain words naming the numbers, or nothing."""
+    """Return why the stage stops, with the numbers; None if it continues."""
     if failed == 0:
         return None
     finished = succeeded + failed
     if options.cancel_on_first_failure:
-        return f"stopped at the first failure, as asked, after {finished} finished items"
+        return f"stopped at the first failure, after {finished} finished items"
     if options.error_budget is not None and failed > options.error_budget:
         budget = options.error_budget
         return f"stopped after {failed} of {finished} finished items failed: the error budget is {budget}"
     share = options.max_failed_share
     if share is not None and finished >= MIN_FINISHED_FOR_SHARE and failed / finished > share:
         failing = f"{failed} of {finished} finished items failed ({failed / finished:.0%})"
-        return f"stopped because {failing}: at most {share:.0%} may"
+        return f"stopped because {failing}: the limit is {share:.0%}"
     return None
 
 
 def too_many_abandoned(abandoned: int, workers: int, timeout_s: float) -> str | None:
-    """Each abandoned thread holds memory and perhaps a lock; past so many, the process cannot be trusted."""
+    """Return why the stage stops if too many threads are abandoned; they hold memory and perhaps locks."""
     limit = 2 * workers + 8
     if abandoned <= limit:
         return None
-    stuck = f"{abandoned} threads are stuck in items past their limit of {timeout_s:g} s"
-    return f"stopped because {stuck}: at most {limit} may be"
+    blocked = f"{abandoned} threads are blocked by items that exceeded {timeout_s:g} s"
+    return f"stopped because {blocked}: the limit is {limit}"
 
 
-# Time as an argument: what the coordinator reads and how it waits.
+# The clock of the coordinator, which tests replace.
 
 T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Two clocks and a wait, so that a test can let hours pass."""
+    """Times, and a wait. Tests use a clock that skips the waiting."""
 
     def epoch_s(self) -> float: ...
     def monotonic_s(self) -> float: ...
@@ -156,31 +156,30 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's time. Waiting costs nothing and ends at the first arrival or at a signal."""
+    """The system clock. A wait ends at the first arrival, at the timeout or at a signal."""
 
     def epoch_s(self) -> float:
-        """Seconds since 1970."""
+        """Return seconds since 1970."""
         return time.time()
 
     def monotonic_s(self) -> float:
-        """Seconds since some moment."""
+        """Return seconds of the monotonic clock."""
         return time.monotonic()
 
     def wait(self, arrivals: "queue.SimpleQueue[T]", timeout_s: float | None) -> T | None:
-        """The next arrival, or nothing after `timeout_s`."""
+        """Return the next arrival; None after `timeout_s`."""
         try:
             return arrivals.get(block=timeout_s != 0, timeout=timeout_s or None)
         except queue.Empty:
             return None
 
 
-# Which items of a plan must run, and why the others need not.
+# Which items of a plan must run.
 
 
 def verdict_of(item: WorkItem, options: StageOptions) -> Verdict:
-    """Resume skips what is current and what is known to fail; `force` and `resume = false` run everything.
-
-    What is on hold never runs: a person chose others. `app/plan.py` foretells the same for whole batches.
+    """Return whether an item runs. Current items and permanent failures are skipped, except with `force` or
+    without `resume`. Items on hold never run: only other items were selected for a retry.
     """
     if item.on_hold:
         return "skip" if item.satisfies() else "known_failure"
@@ -192,7 +191,7 @@ def verdict_of(item: WorkItem, options: StageOptions) -> Verdict:
 
 
 def dry_run(plan: Plan, options: StageOptions, workers: int, workers_reason: str) -> StageOutcome:
-    """What would happen; touches nothing. Nothing is scheduled, so the numbers add up."""
+    """Return the verdict of each item without running any."""
     verdicts = {item.item_id: verdict_of(item, options) for item in plan.items}
     counts = Counter(verdicts.values())
     return StageOutcome(

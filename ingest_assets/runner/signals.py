@@ -1,4 +1,4 @@
-"""Signals that interrupt a stage: raised where it may be torn apart, kept back where it must not be."""
+"""Signals that interrupt a stage, deferred while it updates its records."""
 
 import contextlib
 import math
@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from ingest_assets.core.items import SAME_PRESS_S
+from ingest_assets.core.items import SIGNAL_DEBOUNCE_S
 
 
 class Interrupts:
-    """Takes SIGINT and SIGTERM for the length of a stage, when the stage runs in the main thread.
+    """Handles SIGINT and SIGTERM during a stage, if the stage runs in the main thread.
 
-    They go on to the host's own handler, which raises whatever the host raises; inside `held` they wait for
-    its end. After `stop_raising` none is raised any more: a further one makes the end urgent. Signals that
-    the host ignores, or leaves to the system, stay as they are.
+    Signals are passed to the host's handler, which raises an exception of its choice; inside `deferred` they
+    wait until its end. After `stop_raising`, a further signal only makes the end urgent. Signals that the
+    host ignores, or leaves to the system, are not handled.
     """
 
     def __init__(self, now_s: Callable[[], float], wake: Callable[[], None]) -> None:
         self.is_ending = self.is_urgent = False
         self._now_s, self._wake = now_s, wake
         self._host: dict[int, Callable[[int, FrameType | None], Any]] = {}
-        self._is_held = False
+        self._is_deferring = False
         self._waiting: tuple[int, FrameType | None] | None = None
         self._raised_at_s = -math.inf
 
@@ -42,30 +42,30 @@ class Interrupts:
                 signal.signal(number, handler)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Bookkeeping that is done wholly or not at all."""
-        is_outer, self._is_held = not self._is_held, True
+    def deferred(self) -> Iterator[None]:
+        """Defer signals until the block ends, for updates that must be complete."""
+        is_outer, self._is_deferring = not self._is_deferring, True
         try:
             yield
         finally:
             if is_outer:
-                self._is_held = False
+                self._is_deferring = False
                 if self._waiting is not None and not self.is_ending:
                     waiting, self._waiting = self._waiting, None
                     self._raise(*waiting)
 
     def stop_raising(self) -> None:
-        """The stage is ending; from now on signals can only hurry it."""
+        """Note that the stage is ending: further signals are not raised, they make it urgent."""
         self.is_ending = True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        is_same_press = self._now_s() - self._raised_at_s < SAME_PRESS_S
-        if self._is_held and not self.is_ending:
+        is_repeated = self._now_s() - self._raised_at_s < SIGNAL_DEBOUNCE_S
+        if self._is_deferring and not self.is_ending:
             self._waiting = number, frame
-        elif not is_same_press and self.is_ending:
+        elif not is_repeated and self.is_ending:
             self.is_urgent = True
             self._wake()
-        elif not is_same_press:
+        elif not is_repeated:
             self._raise(number, frame)
 
     def _raise(self, number: int, frame: FrameType | None) -> None:

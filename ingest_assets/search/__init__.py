@@ -1,5 +1,5 @@
-"""Searching what came out: `terms.py` makes terms of texts and queries, `bm25.py` ranks chunks by them,
-`ranking.py` fuses rankings and lifts them from chunks to documents. Stop words are data (`stop_words.toml`).
+"""Search over the tables: `terms.py` turns texts and queries into terms, `bm25.py` ranks chunks by them,
+`ranking.py` fuses rankings and converts them from chunks to documents. Stop words are in `stop_words.toml`.
 
-Rankings over the tables of a home are put together in `app/search.py`.
+`app/search.py` computes the rankings of a home.
 """

@@ -1,4 +1,4 @@
-"""BM25 over the lexical tables, computed when asked: the rows hold counts, never scores."""
+"""BM25 over the lexical tables, computed at query time: the rows contain counts, not scores."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ _NEEDED = ["chunk_id", "terms", "counts", "length", "language"]
 
 @dataclass(frozen=True, slots=True)
 class CorpusStats:
-    """What BM25 must know of the whole corpus: `lexical_stats`, read."""
+    """Statistics of the whole corpus that BM25 needs, from `lexical_stats`."""
 
     chunks: int
     average_length: float
@@ -28,14 +28,14 @@ class CorpusStats:
 
 
 def read_stats(path: Path) -> CorpusStats:
-    """The statistics from their file."""
-    said, rows = _metadata(path), _read(path, ["term", "document_frequency"])
+    """Read the statistics from their file."""
+    footer, rows = _metadata(path), _read(path, ["term", "document_frequency"])
     frequencies = dict(zip(rows["term"].to_pylist(), rows["document_frequency"].to_pylist(), strict=True))
-    return CorpusStats(int(said[b"ingest.chunks"]), float(said[b"ingest.average_length"]), frequencies)
+    return CorpusStats(int(footer[b"ingest.chunks"]), float(footer[b"ingest.average_length"]), frequencies)
 
 
 class LexicalIndex:
-    """An inverted index in memory. A term that the statistics do not know yet counts by its own chunks."""
+    """An inverted index in memory. For a term missing from the statistics, its chunks here are counted."""
 
     def __init__(
         self,
@@ -49,36 +49,38 @@ class LexicalIndex:
         self._options, self._stats, self._k1 = options, stats, k1
         self._chunk_ids = rows["chunk_id"].combine_chunks()
         languages = rows["language"].combine_chunks().fill_null("").dictionary_encode()
-        self._languages = {each: number for number, each in enumerate(languages.dictionary.to_pylist())}
-        of_language = languages.indices.to_numpy()
-        self._chunks_in = np.bincount(of_language, minlength=len(self._languages))
+        self._languages = {code: number for number, code in enumerate(languages.dictionary.to_pylist())}
+        language_ids = languages.indices.to_numpy()
+        self._chunks_in = np.bincount(language_ids, minlength=len(self._languages))
         self._penalty = k1 * (1 - b + b * rows["length"].to_numpy() / max(stats.average_length, 1e-9))
         terms = rows["terms"].combine_chunks()
         encoded = terms.flatten().dictionary_encode()
-        ids = encoded.indices.to_numpy()
-        order = np.argsort(ids, kind="stable")
-        of_chunk = np.repeat(np.arange(len(terms), dtype=np.int32), terms.value_lengths().to_numpy())
-        self._chunks = of_chunk[order]
+        term_ids = encoded.indices.to_numpy()
+        order = np.argsort(term_ids, kind="stable")
+        chunks = np.repeat(np.arange(len(terms), dtype=np.int32), terms.value_lengths().to_numpy())
+        self._chunks = chunks[order]
         self._counts = rows["counts"].combine_chunks().flatten().to_numpy()[order]
-        self._starts = np.searchsorted(ids[order], np.arange(len(encoded.dictionary) + 1))
+        self._starts = np.searchsorted(term_ids[order], np.arange(len(encoded.dictionary) + 1))
         self._term_ids = {term: number for number, term in enumerate(encoded.dictionary.to_pylist())}
         self._is_in = np.zeros((len(self._term_ids), len(self._languages)), bool)
-        self._is_in[ids, of_language[of_chunk]] = True
+        self._is_in[term_ids, language_ids[chunks]] = True
 
     @classmethod
     def open(cls, data: Path | str, *, k1: float = 1.2, b: float = 0.75) -> "LexicalIndex":
-        """The index of a home's tables, below its `data` folder."""
+        """Build the index of a home's tables from its `data` folder."""
         tables = sorted(Path(data, "embeddings", "lexical").glob("*.parquet"))
         stats = Path(data, "lexical_stats", "corpus.parquet")
         if not tables or not stats.is_file():
-            raise ConfigError(f"{data}: there is no lexical table or no lexical_stats; run `ingest embed`.")
+            raise ConfigError(
+                f"{data}: no lexical tables. Pass the data folder of a home in which `ingest embed` has run."
+            )
         return cls.of(tables, read_stats(stats), k1=k1, b=b)
 
     @classmethod
     def of(
         cls, tables: Sequence[Path], stats: CorpusStats, *, k1: float = 1.2, b: float = 0.75
     ) -> "LexicalIndex":
-        """The index of these tables, of one or more, all made with the same settings."""
+        """Build the index of one or more tables, all with the same settings."""
         rows = pa.concat_tables([_read(path, _NEEDED) for path in tables])
         return cls(rows, stats, _options_of(tables), k1=k1, b=b)
 
@@ -86,13 +88,13 @@ class LexicalIndex:
         return len(self._chunk_ids)
 
     def search(self, query: str, k: int = 10, *, language: str = "") -> list[tuple[str, float]]:
-        """The best chunks with their scores, best first; equal ones as they stand in the tables.
+        """Return the `k` best chunks with their scores, best first; ties in the order of the tables.
 
-        Where terms depend on the language and the query's is not given, it is read in each of the rows', all
-        without the stop words of the one that it seems to be in: to the rules of the others they are rare
-        words, and would outweigh all that was asked for. It seems to be in the language of which it has the
-        most words, those that its rows hold and, twice, its stop words; if two have as many, in that of more
-        chunks. A query of nothing but stop words keeps them.
+        Without `language`, if terms depend on it, the query is analyzed in each language of the rows, without
+        the stop words of its probable language: in other languages they would be rare words with a high
+        weight. The probable language is the one with most of the query's words, counting words in its rows
+        once and its stop words twice; on a tie, the one with more chunks. A query of stop words only keeps
+        them.
         """
         scores = np.zeros(len(self), dtype=np.float64)
         for term, count in sorted(self._terms(query, language).items()):
@@ -110,35 +112,35 @@ class LexicalIndex:
             least = np.partition(scores[hits], len(hits) - k)[len(hits) - k]
             hits = hits[scores[hits] >= least]
         best = hits[np.argsort(-scores[hits], kind="stable")][:k]
-        return [(self._chunk_ids[int(at)].as_py(), float(scores[at])) for at in best]
+        return [(self._chunk_ids[int(row)].as_py(), float(scores[row])) for row in best]
 
     def _terms(self, query: str, language: str) -> Counter[str]:
-        """The query's terms by the analysis of the rows."""
+        """Return the query's terms, analyzed like the rows."""
         if language or not uses_language(self._options):
             return Counter(analysis_for(self._options, language).terms(query))
         without = self._stop_words(set(Analysis().terms(query)))
-        found: Counter[str] = Counter()
-        for each in filter(None, self._languages):
-            found |= Counter(analysis_for(self._options, each).terms(query, without))
-        return found
+        terms: Counter[str] = Counter()
+        for code in filter(None, self._languages):
+            terms |= Counter(analysis_for(self._options, code).terms(query, without))
+        return terms
 
     def _stop_words(self, words: Set[str]) -> Set[str]:
-        """Those of the language that a query of these words seems to be in; none if they are all it has."""
+        """Return the stop words of the query's probable language; none if the query has no other words."""
         known = sorted(set(self._languages) - {"", UNDETERMINED})
         if not known or not self._options.stop_words:
             return frozenset()
-        seeming = max(known, key=lambda each: self._weight(each, words))
-        return stop_words(seeming) if words - stop_words(seeming) else frozenset()
+        probable = max(known, key=lambda code: self._weight(code, words))
+        return stop_words(probable) if words - stop_words(probable) else frozenset()
 
     def _weight(self, language: str, words: Set[str]) -> tuple[int, int]:
-        """How many of the words are the language's, and how many of the chunks.
+        """Return how many of the words belong to the language, and its number of chunks.
 
-        A stop word counts twice: a few quoted words in the rows make no language of a query's own.
+        Stop words count twice: words of another language that are quoted in the rows weigh less.
         """
         analysis, number = analysis_for(self._options, language), self._languages[language]
-        terms = [self._term_ids.get(term) for word in words for term in analysis.of_word(word)]
-        held = sum(bool(self._is_in[term, number]) for term in terms if term is not None)
-        return 2 * len(words & stop_words(language)) + held, int(self._chunks_in[number])
+        terms = [self._term_ids.get(term) for word in words for term in analysis.word_terms(word)]
+        present = sum(bool(self._is_in[term, number]) for term in terms if term is not None)
+        return 2 * len(words & stop_words(language)) + present, int(self._chunks_in[number])
 
 
 def _read(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -156,11 +158,11 @@ def _metadata(path: Path) -> Mapping[bytes, bytes]:
 
 
 def _options_of(tables: Sequence[Path]) -> LexicalOptions:
-    """How the rows were made, as their files say."""
-    said = {_metadata(path)[b"ingest.options"] for path in tables}
-    if len(said) > 1:
+    """Return the settings of the tables, from their footers."""
+    stored = {_metadata(path)[b"ingest.options"] for path in tables}
+    if len(stored) > 1:
         raise ConfigError(
-            f"{tables[0].parent}: tables of different embeddings.lexical settings; run `ingest embed`."
+            f"{tables[0].parent}: tables have different embeddings.lexical settings. Run `ingest embed`."
         )
-    given = json.loads(said.pop())
-    return LexicalOptions.model_validate({name: value for name, value in given.items() if value != ""})
+    options = json.loads(stored.pop())
+    return LexicalOptions.model_validate({name: value for name, value in options.items() if value != ""})

@@ -1,7 +1,6 @@
-"""Everything that can be configured, one file per section: what it is, its default and its limits.
+"""All settings, one file per section, with defaults, limits and descriptions.
 
-`tree.py` puts the sections together and has each stage's defaults (workers, time limits, retries); `read.py`
-reads `ingest.toml` and `INGEST_*` variables and says in one line what is wrong with them. A new setting is a
-field of its section; limits of batches, the queue and downloads are in `intake.py`, what sections share in
-`fields.py`.
+`tree.py` combines the sections and has each stage's defaults (workers, time limits, retries). `read.py` reads
+`ingest.toml` and `INGEST_*` variables and explains each invalid value in one line. A new setting is a field
+of its section. Limits of batches, the queue and downloads are in `intake.py`, shared types in `fields.py`.
 """

@@ -1,4 +1,4 @@
-"""What admission may say about a document, and the limits it says it by."""
+"""`[admission]`: the checks, the reasons for a rejection, and the limits."""
 
 from typing import Annotated, Literal, get_args
 
@@ -39,11 +39,11 @@ TierReason = Literal["large", "isolated", "low_quality"]
 SizeClass = Literal["small", "medium", "large", "huge"]
 
 CHECKS: tuple[Check, ...] = get_args(Check)
-# The fewest characters of each class; whitespace does not count.
+# The minimum characters of each class, without whitespace.
 SIZE_CLASSES: tuple[tuple[SizeClass, int], ...] = (("huge", 80_000), ("large", 30_000), ("medium", 8_000))
 
 UNDETERMINED = "und"
-# What the packaged language model tells apart.
+# The languages of the packaged language model.
 _LANGUAGES = """
 af als am an ar arz as ast av az azb ba bar bcl be bg bh bn bo bpy br bs bxr ca cbk ce ceb ckb co cs cv cy
 da de diq dsb dty dv el eml en eo es et eu fa fi fr frr fy ga gd gl gn gom gu gv he hi hif hr hsb ht hu hy
@@ -65,130 +65,128 @@ Language = Annotated[str, AfterValidator(_known_language)]
 
 
 class LanguageOptions(Strict):
-    """Which languages are admitted. Without an allowed list nobody is rejected for language."""
+    """Which languages are admitted. Without `allowed`, no document is rejected for its language."""
 
     allowed: tuple[Language, ...] = Field(
-        (), description="Codes of the languages to admit, such as en and de; empty = all."
+        (), description="Codes of admitted languages, such as en and de; empty = all."
     )
     min_confidence: Share = Field(
         0.6,
-        description="Score, 0 to 1, from which the detected language is believed. Used with an allowed list.",
+        description="Minimum score of a detected language. Used with `allowed`.",
     )
     uncertain: Literal["admit", "reject"] = Field(
         "admit",
-        description="With an allowed list, what becomes of documents whose language stays uncertain: mostly "
-        "tables, formulas, code and very short texts.",
+        description="With `allowed`, admit or reject documents of uncertain language: mostly tables, "
+        "formulas, code and very short texts.",
     )
 
 
 class StructureOptions(Strict):
-    """Limits of the structural filter. All shares are of characters that are not whitespace."""
+    """Limits of the structural filter. Shares are of characters without whitespace."""
 
     max_corrupt_share: Share = Field(
         0.3,
-        description="Replacement characters, control characters and private use at most: text that is lost.",
+        description="Maximum share of replacement, control and private use characters (lost text).",
     )
     min_clean_share: Share = Field(
-        0.25, description="A text with so much clean running text is kept, whatever is broken beside it."
+        0.25, description="A text with this share of clean running text is kept despite broken parts."
     )
     max_mojibake_share: Share = Field(
-        0.3, description="Characters at most that come from decoding with the wrong encoding."
+        0.3, description="Maximum share of characters that come from decoding with the wrong encoding."
     )
     max_glyph_share: Share = Field(
-        0.5, description="Glyph numbers such as /g23 and (cid:12) at most, each counted as one character."
+        0.5, description="Maximum share of glyph numbers such as /g23 and (cid:12), each as one character."
     )
     max_unsayable_share: Share = Field(
         0.52,
-        description="Neighbouring Latin letters at most that are both vowels or both consonants, where no "
-        "language is recognised: letters that stand for other letters.",
+        description="If no language is recognized: maximum share of neighbouring Latin letters that are both "
+        "vowels or both consonants (letters mapped to other letters).",
     )
     max_broken_word_share: Share = Field(
-        0.5, description="Letters at most that stand alone or in words without end: spaces too many or lost."
+        0.5, description="Maximum share of single letters and overlong words (extra or lost spaces)."
     )
-    min_entropy: float = Field(1.0, ge=0, le=16, description="Bits per character at least.")
-    max_entropy: float = Field(12.0, ge=0, le=32, description="Bits per character at most.")
+    min_entropy: float = Field(1.0, ge=0, le=16, description="Minimum bits per character.")
+    max_entropy: float = Field(12.0, ge=0, le=32, description="Maximum bits per character.")
     max_symbol_share: Share = Field(
-        0.7, description="Punctuation and symbols at most; a row of equal ones counts once."
+        0.7, description="Maximum share of punctuation and symbols; a run of equal ones counts once."
     )
-    max_digit_share: Share = Field(0.95, description="Digits at most, outside tables.")
+    max_digit_share: Share = Field(0.95, description="Maximum share of digits, outside tables.")
     max_repeated_share: Share = Field(
-        0.8, description="Text at most in lines that stood there before, outside tables."
+        0.8, description="Maximum share of text in repeated lines, outside tables."
     )
     min_varied_words: int = Field(
-        100, ge=1, description="A text with so many different words is judged neither by entropy nor symbols."
+        100, ge=1, description="Entropy and symbols are not checked from this many different words on."
     )
     max_rest_chars: int = Field(
         100,
         ge=0,
-        description="Letters and digits that may remain beside what a rule objects to: repeated lines, "
-        "notices, menus, links, filler. A document with more is kept.",
+        description="A document with more letters and digits outside what a rule rejects (repeated lines, "
+        "notices, menus, links, filler) is kept.",
     )
     max_page_chars: int = Field(
         2000,
         ge=0,
-        description="Longer texts are no error, login, cookie or metadata pages, whatever they speak of; "
-        "letters and digits, menus left out.",
+        description="Longest error, login, cookie or metadata page, in letters and digits without menus; "
+        "longer texts are kept.",
     )
     min_page_share: Share = Field(
-        0.5, description="Share of a page's text that speaks like an error or login page before it is one."
+        0.5, description="Minimum share of error or login phrases in an error or login page."
     )
     min_notice_share: Share = Field(
         0.8,
-        description="Share of cookie notices and the like, or of metadata, before a page is nothing else.",
+        description="Minimum share of notices (cookies and similar) or of metadata in a page to reject.",
     )
     min_template_share: Share = Field(
-        0.5, description="Share of filler and placeholders before a text is an empty template."
+        0.5, description="Minimum share of filler and placeholders in an empty template."
     )
-    min_links: int = Field(
-        10, ge=1, description="Fewer links make neither a navigation page nor a link list."
-    )
+    min_links: int = Field(10, ge=1, description="Minimum links of a navigation page or a link list.")
     min_linked_share: Share = Field(
-        0.9, description="Share of the text inside links and menus before a page is nothing else."
+        0.9, description="Minimum share of text inside links and menus in such a page."
     )
 
 
 class QualityOptions(Strict):
-    """What makes an admitted document TIER1 instead of TIER0. Nothing is rejected for quality."""
+    """When an admitted document is TIER1 instead of TIER0. No document is rejected for quality."""
 
-    min_score: Share = Field(0.5, description="A quality score below is low quality.")
+    min_score: Share = Field(0.5, description="Minimum quality score of TIER0.")
     isolated_chars: int = Field(
-        300, ge=0, description="A text with fewer letters and digits stands too alone to be judged by itself."
+        300, ge=0, description="A document with fewer letters and digits is isolated, and so TIER1."
     )
     isolated_chars_per_page: int = Field(
-        50, ge=0, description="The same per page: slides of pictures, scans that could hardly be read."
+        50, ge=0, description="The same per page, for slides of pictures and unreadable scans."
     )
 
 
 class NearDuplicateOptions(Strict):
-    """Texts that say almost the same. MinHash over word shingles; scripts without spaces by character."""
+    """Nearly equal texts, found by MinHash over word shingles (characters in scripts without spaces)."""
 
     enabled: bool = Field(False, description="Reject near duplicates of earlier documents.")
     threshold: float = Field(
-        0.9, ge=0.3, le=1, description="Estimated share of common shingles from which two texts are the same."
+        0.9, ge=0.3, le=1, description="Minimum estimated share of common shingles of near duplicates."
     )
     shingle_words: int = Field(5, ge=1, le=20, description="Words in a shingle.")
     permutations: int = Field(
-        128, ge=16, le=1024, description="Length of a signature; the estimate errs by about 1/√permutations."
+        128, ge=16, le=1024, description="Length of a signature; the error is about 1/√permutations."
     )
 
 
 class AdmissionOptions(Strict):
-    """What deserves to be chunked. The defaults reject no document with useful text."""
+    """Which documents are chunked. The defaults reject no document with useful text."""
 
     min_meaningful_chars: int = Field(
-        100, ge=0, description="Letters and digits a document has at least, unless it says a whole sentence."
+        100, ge=0, description="Minimum letters and digits of a document; see `short_text_words`."
     )
     short_text_words: int = Field(
         8,
         ge=0,
-        description="Different words by which a shorter text is admitted all the same: a whole sentence or a "
-        "small table; 0 = never.",
+        description="A shorter text with this many different words (a sentence, a small table) is admitted; "
+        "0 = never.",
     )
     max_chars: int = Field(
-        100_000_000, ge=1, description="Longer texts are rejected; whitespace does not count."
+        100_000_000, ge=1, description="Maximum characters, without whitespace; longer texts are rejected."
     )
     warn_rejected_share: Share = Field(
-        0.5, description="A batch of which a greater share is rejected gets a warning in the web UI."
+        0.5, description="The web UI warns if a greater share of a batch is rejected."
     )
     language: LanguageOptions = LanguageOptions()
     structure: StructureOptions = StructureOptions()

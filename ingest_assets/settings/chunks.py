@@ -1,4 +1,4 @@
-"""How a document is cut."""
+"""`[chunks]`: how a document is split into chunks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from ingest_assets.settings.fields import Strict
 Profile = Literal["cpu-small", "default", "long-context"]
 Tables = Literal["docling", "values", "rows"]
 
-_LEAST_TOKENS = 16
-_PLAIN: Mapping[str, Any] = {
+_MIN_MAX_TOKENS = 16
+_DEFAULT: Mapping[str, Any] = {
     "max_tokens": 256,
     "min_tokens": 0,
     "merge_peers": True,
@@ -22,10 +22,10 @@ _PLAIN: Mapping[str, Any] = {
     "tables": "docling",
 }
 PROFILES: Mapping[Profile, Mapping[str, Any]] = {
-    "default": _PLAIN,
-    "cpu-small": {**_PLAIN, "max_tokens": 128, "min_tokens": 16, "soft_barrier_margin": 32},
+    "default": _DEFAULT,
+    "cpu-small": {**_DEFAULT, "max_tokens": 128, "min_tokens": 16, "soft_barrier_margin": 32},
     "long-context": {
-        **_PLAIN,
+        **_DEFAULT,
         "max_tokens": 1024,
         "min_tokens": 128,
         "overlap_tokens": 64,
@@ -35,64 +35,62 @@ PROFILES: Mapping[Profile, Mapping[str, Any]] = {
 
 
 class ChunkOptions(Strict):
-    """How a document is cut. Tokens are counted with the embedder's own tokenizer.
-
-    What is not given is as the profile has it.
-    """
+    """How a document is split into chunks; unset keys have the profile's values. Tokens are counted with the
+    embedder's own tokenizer."""
 
     profile: Profile = Field(
         "default",
-        description="default: as Docling's HybridChunker cuts, up to 256 tokens; cpu-small: up to 128, small "
-        "runs joined; long-context: up to 1024, small runs joined, 64 tokens repeated.",
+        description="default: like Docling's HybridChunker, up to 256 tokens; cpu-small: up to 128, small "
+        "chunks merged; long-context: up to 1024, small chunks merged, 64 tokens overlap.",
     )
     max_tokens: int | None = Field(
         None,
-        description="Largest chunk, headings included, in tokens; none or 0 = the profile's, or less where "
-        "the embedder reads less.",
+        description="Largest chunk in tokens, headings included; unset or 0 = the profile's value, or the "
+        "embedder's limit if that is lower.",
     )
     min_tokens: int | None = Field(
-        None, ge=0, description="Smaller chunks are joined with their neighbours; 0 = left as they are."
+        None, ge=0, description="Smaller chunks are merged with their neighbours; 0 = never."
     )
     merge_peers: bool | None = Field(None, description="Merge small neighbours under the same headings.")
     overlap_tokens: int | None = Field(
         None,
         ge=0,
-        description="So many tokens of a chunk's end, in whole words, also begin the next of its section.",
+        description="Tokens (whole words) at the end of a chunk that the next chunk of its section repeats.",
     )
     soft_barrier_margin: int | None = Field(
         None,
         ge=0,
-        description="Small chunks are joined across headings and around tables only when what comes of it "
-        "stays this much below max_tokens.",
+        description="Small chunks are merged across headings and tables only if the result stays this many "
+        "tokens below max_tokens.",
     )
     tables: Tables | None = Field(
         None,
-        description="A table that does not fit: docling = as HybridChunker cuts it by itself; values = "
-        "written value by value, each with the names of its row and column, and cut between values; rows = "
-        "written as Markdown, and cut between rows with the header repeated.",
+        description="How to split a table that does not fit: docling = like HybridChunker; values = between "
+        "values, each with the names of its row and column; rows = as Markdown, between rows, with the "
+        "header repeated.",
     )
     tokenizer: str = Field(
         "",
-        description="Folder (relative paths start at the home folder) or hub name of another tokenizer to "
-        "count with; empty = the embedder's own.",
+        description="Folder (relative paths start at the home folder) or hub name of another tokenizer for "
+        "counting; empty = the embedder's own.",
     )
 
     @field_validator("max_tokens", mode="before")
     @classmethod
-    def _nothing_is_the_profiles(cls, value: Any) -> Any:
+    def _zero_is_unset(cls, value: Any) -> Any:
         return None if value in (0, "0") else value
 
     @field_validator("max_tokens")
     @classmethod
-    def _has_room(cls, value: int | None) -> int | None:
-        if value is not None and value < _LEAST_TOKENS:
-            raise ValueError(f"should be at least {_LEAST_TOKENS}, or 0 for the profile's")
+    def _is_large_enough(cls, value: int | None) -> int | None:
+        if value is not None and value < _MIN_MAX_TOKENS:
+            raise ValueError(f"should be at least {_MIN_MAX_TOKENS}, or 0 for the profile's")
         return value
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The options with nothing left open, within what the embedder reads."""
+class ResolvedOptions:
+    """The options with all values set, within the embedder's token limit."""
 
     max_tokens: int
     min_tokens: int
@@ -103,23 +101,23 @@ class Cut:
 
     @property
     def new_tokens(self) -> int:
-        """What a chunk may hold beside what it repeats."""
+        """The tokens of a chunk without the overlap."""
         return self.max_tokens - self.overlap_tokens
 
 
-def settled(
+def resolve_options(
     options: ChunkOptions, limit: int | None = None, *, special_tokens: int = 0, prefix_tokens: int = 0
-) -> Cut:
-    """The options by profile, and by what the embedder reads; refuses what cannot be.
+) -> ResolvedOptions:
+    """Return the options of the profile within the embedder's `limit`; raise `ConfigError` for conflicts.
 
-    A profile's numbers shrink where the embedder reads little; those that were given do not, but for the few
-    tokens that the embedder itself adds to each chunk.
+    Values of the profile are reduced to fit. Explicit values are not, except by the few tokens that the
+    embedder adds to each chunk.
     """
-    given = options.model_dump(exclude={"profile", "tokenizer"}, exclude_none=True)
-    values = {**PROFILES[options.profile], **given}
+    explicit = options.model_dump(exclude={"profile", "tokenizer"}, exclude_none=True)
+    values = {**PROFILES[options.profile], **explicit}
     if limit is not None:
-        if values["max_tokens"] > limit and "max_tokens" in given:
-            advice = f"lower it to {limit}" if limit >= _LEAST_TOKENS else "set it to 0, for as many"
+        if values["max_tokens"] > limit and "max_tokens" in explicit:
+            advice = f"lower it to {limit}" if limit >= _MIN_MAX_TOKENS else "set it to 0 to use that many"
             raise ConfigError(
                 f"chunks.max_tokens: {values['max_tokens']} is more than the {limit} tokens that the "
                 f"embedder reads; {advice}."
@@ -133,16 +131,16 @@ def settled(
         if room < 1:
             raise ConfigError(
                 f"embeddings.dense: the embedder reads {limit} tokens, and those that it adds to each chunk "
-                f"({special_tokens + prefix_tokens}) leave no room for text; give a model that reads more."
+                f"({special_tokens + prefix_tokens}) leave no room for text; use a model that reads more."
             )
         values["max_tokens"] = min(values["max_tokens"], room)
-    most = values["max_tokens"]
+    max_tokens = values["max_tokens"]
     for name in ("min_tokens", "overlap_tokens", "soft_barrier_margin"):
-        if name not in given:
-            values[name] = min(values[name], most // 4)
-        elif values[name] > most // 2:
+        if name not in explicit:
+            values[name] = min(values[name], max_tokens // 4)
+        elif values[name] > max_tokens // 2:
             raise ConfigError(
-                f"chunks.{name}: {values[name]} is more than half of the {most} tokens of a chunk; "
-                f"lower it to {most // 2}."
+                f"chunks.{name}: {values[name]} is more than half of the {max_tokens} tokens of a chunk; "
+                f"lower it to {max_tokens // 2}."
             )
-    return Cut(**values)
+    return ResolvedOptions(**values)

@@ -1,5 +1,6 @@
-"""Reading settings: defaults, then `ingest.toml`, then `INGEST_*` variables; each fault in one line."""
+"""Read settings: defaults, then `ingest.toml`, then `INGEST_*` variables. Each error takes one line."""
 
+import difflib
 import functools
 import json
 import os
@@ -19,18 +20,21 @@ from ingest_assets.settings.tree import Settings
 _NOT_SETTINGS = {"INGEST_HOME"}
 
 
-def explain(fault: Any, settings: type[BaseModel], file: object) -> str:
-    """What is wrong with a setting in one line: where it was set, what was expected, what was given."""
-    path = ".".join(str(part) for part in fault["loc"])
-    variable = _variable_for(fault["loc"])
+def explain(error: Any, settings: type[BaseModel], file: object) -> str:
+    """Return one line about an invalid setting: where it is set, what is expected, and its value."""
+    path = ".".join(str(part) for part in error["loc"])
+    variable = _variable_for(error["loc"])
     where = f"{file}: {path}" if variable is None else variable
-    if variable is not None and variable.upper() != _variable_name(fault["loc"]):
+    if variable is not None and variable.upper() != _variable_name(error["loc"]):
         where = f"{variable}: {path}"
-    if fault["type"] == "extra_forbidden":
-        return f"{where}: no such setting; known here: {', '.join(_known_keys(settings, fault['loc'][:-1]))}."
-    expected = re.sub(r"^(Input should|Value error, should|Value should)", "should", fault["msg"])
-    # of an address with a name and a password, neither is shown
-    got = re.sub(r"//[^/@\s'\"]*@", "//…@", repr(fault["input"]))
+    if error["type"] == "extra_forbidden":
+        known = _known_keys(settings, error["loc"][:-1])
+        close = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}."
+        return f"{where}: no such setting; {hint}"
+    expected = re.sub(r"^(Input should|Value error, should|Value should)", "should", error["msg"])
+    # hide the user name and password of a URL
+    got = re.sub(r"//[^/@\s'\"]*@", "//…@", repr(error["input"]))
     return f"{where}: {expected}; got {got}."
 
 
@@ -39,14 +43,14 @@ def _variable_name(location: tuple[Any, ...]) -> str:
 
 
 def _variable_for(location: tuple[Any, ...]) -> str | None:
-    """The environment variable that set a key, itself or a whole section as JSON; None when none did."""
-    given = {name.upper(): name for name in os.environ}
+    """Return the environment variable that set a key or, as JSON, its section; None if there is none."""
+    variables = {name.upper(): name for name in os.environ}
     names = [_variable_name(location[:length]) for length in range(len(location), 0, -1)]
-    return next((given[name] for name in names if name in given), None)
+    return next((variables[name] for name in names if name in variables), None)
 
 
 def _known_keys(settings: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    """The keys of a section; below a map of sections, those of its values."""
+    """Return the keys of a section; in a map of sections, the keys of its values."""
     section: Any = settings
     for part in location:
         fields = getattr(section, "model_fields", None)
@@ -57,7 +61,7 @@ def _known_keys(settings: type[BaseModel], location: tuple[Any, ...]) -> list[st
 
 
 class _CompleteSettings(Settings):
-    """Settings that the environment has had its say in already."""
+    """Settings from init values only, which already include the environment variables."""
 
     @classmethod
     def settings_customise_sources(
@@ -67,45 +71,45 @@ class _CompleteSettings(Settings):
         *others: PydanticBaseSettingsSource,
         **named: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is given."""
+        """Return the init values as the only source."""
         return (init_settings,)
 
 
 def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """`INGEST_HOME`, or the nearest folder upwards that holds a home's files, or the current folder."""
-    given = environ.get("INGEST_HOME")
-    if given:
-        return Path(given).expanduser().resolve()
-    here = Path.cwd()
-    for folder in (here, *here.parents):
+    """Return `INGEST_HOME`, else the nearest parent folder with a home's files, else the current folder."""
+    configured = environ.get("INGEST_HOME")
+    if configured:
+        return Path(configured).expanduser().resolve()
+    current = Path.cwd()
+    for folder in (current, *current.parents):
         layout = Layout(folder)
         is_project = layout.instance_file.is_file() and (folder / "ingest_assets").is_dir()
         if layout.settings_file.is_file() or layout.ledger.is_file() or is_project:
             return folder
-    return here
+    return current
 
 
 def read_settings(home: Path) -> Settings:
-    """The settings of a home folder as they are now; raises `ConfigError` with one line per fault."""
+    """Return the current settings of a home folder; raise `ConfigError` with one line per invalid setting."""
     file = Layout(home).settings_file
-    ours = frozenset(
+    variables = frozenset(
         (name, value) for name, value in os.environ.items() if name.upper().startswith("INGEST_")
     )
-    return _settings(file, _read_text(file), ours)
+    return _settings(file, _read_text(file), variables)
 
 
 @functools.lru_cache(maxsize=8)
 def _settings(file: Path, text: str, _environment: frozenset[tuple[str, str]]) -> Settings:
-    """Every step asks for them: what was checked is kept for as long as file and variables are the same."""
+    """Parse and validate the settings; cached, because each step reads them."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: not valid TOML ({error}); correct the file.") from None
-    _refuse_unknown_variables()
+    _reject_unknown_variables()
     try:
         return Settings(**values)
-    except ValidationError as error:
-        raise ConfigError("\n".join(explain(fault, Settings, file) for fault in error.errors())) from None
+    except ValidationError as failure:
+        raise ConfigError("\n".join(explain(error, Settings, file) for error in failure.errors())) from None
     except SettingsError as error:
         name = re.search(r'field "(\w+)"', str(error))
         variable = f"INGEST_{name[1].upper()}" if name else "INGEST_*"
@@ -116,15 +120,15 @@ def _settings(file: Path, text: str, _environment: frozenset[tuple[str, str]]) -
 
 
 def settings_to_json(settings: Settings) -> str:
-    """For `settings_from_json`. Holds only what was set: what a stage leaves open must stay open.
+    """Return JSON for `settings_from_json`, with explicit keys only, so that defaults still apply per stage.
 
-    Not the ledger's URL: it may hold a password, and a home with settings of its own has its own ledger.
+    The ledger's URL is omitted: it can contain a password, and such a home has its own ledger.
     """
     return settings.model_dump_json(exclude_unset=True, exclude={"intake": {"ledger"}})
 
 
 def settings_from_json(text: str) -> Settings:
-    """Settings made by `settings_to_json`, whatever the files and variables say now."""
+    """Return the settings from `settings_to_json`, without reading files or variables."""
     return _CompleteSettings(**json.loads(text))
 
 
@@ -141,7 +145,7 @@ def _read_text(file: Path) -> str:
         ) from None
 
 
-def _refuse_unknown_variables() -> None:
+def _reject_unknown_variables() -> None:
     known = {f"INGEST_{name.upper()}" for name in Settings.model_fields} | _NOT_SETTINGS
     for variable in sorted(os.environ):
         if variable.startswith("INGEST_") and variable.split("__")[0].upper() not in known:

@@ -1,6 +1,6 @@
 """The settings tree: defaults, then `ingest.toml`, then `INGEST_*` variables, then the command line.
 
-Strict on purpose: an unknown key or a value out of range is refused with its path and what was expected.
+Unknown keys and values out of range are rejected with their path and the expected value.
 """
 
 import re
@@ -32,11 +32,11 @@ class SourceSettings(Strict):
     """One watched folder."""
 
     path: Path = Field(description="The folder; relative paths start at the home folder.")
-    exclude: tuple[str, ...] = Field((), description="Glob patterns of relative paths to leave out.")
+    exclude: tuple[str, ...] = Field((), description="Glob patterns of relative paths to skip.")
 
 
 class IntakeSettings(Strict):
-    """Where documents are catalogued, and what the watched folders are trusted with."""
+    """The ledger's location, and when an empty folder is accepted."""
 
     ledger: SecretStr = Field(
         SecretStr(""),
@@ -45,14 +45,14 @@ class IntakeSettings(Strict):
 
     accept_empty_folders: bool = Field(
         False,
-        description="Believe a folder that had documents and is empty now; it may be an unmounted disk.",
+        description="Accept an empty watched folder, which may be an unmounted disk.",
     )
 
 
 class StagesSettings(BaseModel):
-    """How each stage runs its items; keys are the same for every stage.
+    """How each stage runs its items; all stages have the same keys.
 
-    A stage that was added to the graph has its defaults there; names of no stage are refused with the home.
+    Stages that are added to the graph have their defaults there. `home.validate()` rejects unknown stages.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -64,29 +64,29 @@ class StagesSettings(BaseModel):
     chunks: StageOptions = StageOptions(
         policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=600, schedule="sjf", max_queue=512
     )
-    # Small documents first: one book must not hold up the vectors of all others.
+    # Small documents first: one book must not delay the vectors of all others.
     dense: StageOptions = StageOptions(policy="gpu", retries=1, schedule="sjf", max_queue=512)
-    # Only where embeddings.sparse.model names a model.
+    # Runs only if embeddings.sparse.model is set.
     sparse: StageOptions = StageOptions(policy="gpu", retries=1, schedule="sjf", max_queue=512)
-    # A millisecond each: one thread counts them in plan order, some hundred chunks at a time.
+    # One thread is enough: a document takes a millisecond.
     lexical: StageOptions = StageOptions(policy="io", workers=1)
 
     @model_validator(mode="after")
-    def _is_for_every_run(self) -> "StagesSettings":
+    def _has_no_run_flags(self) -> "StagesSettings":
         for name in (*type(self).model_fields, *(self.model_extra or {})):
             options: StageOptions = getattr(self, name)
             if options.dry_run or options.force:
-                raise ValueError("should not hold dry_run or force: they belong to one run, as flags")
+                raise ValueError("should not contain dry_run or force; use --dry-run or --force for one run")
         return self
 
     @model_validator(mode="before")
     @classmethod
-    def _keep_defaults(cls, given: Any) -> Any:
-        """`[stages.doctags] workers = 4` changes one option and keeps the stage's other defaults."""
-        if not isinstance(given, dict):
-            return given
-        merged = dict(given)
-        for name, value in given.items():
+    def _keep_defaults(cls, tables: Any) -> Any:
+        """Merge `[stages.<name>]` with the stage's defaults, so that a key changes one option only."""
+        if not isinstance(tables, dict):
+            return tables
+        merged = dict(tables)
+        for name, value in tables.items():
             if name in cls.model_fields and isinstance(value, dict):
                 defaults = cls.model_fields[name].default.model_dump(exclude_unset=True)
                 merged[name] = {**defaults, **value}
@@ -94,28 +94,28 @@ class StagesSettings(BaseModel):
 
 
 class FeatureSettings(Strict):
-    """Switches over the whole deployment."""
+    """Switches for the whole deployment."""
 
-    parallel: bool = Field(True, description="Off: one worker everywhere.")
+    parallel: bool = Field(True, description="If off, every stage has one worker.")
     require_parity: bool = Field(
-        False, description="More than one worker only after `ingest validate` has proved equal bytes."
+        False, description="Use several workers only after `ingest validate` has proved equal results."
     )
-    experimental: bool = Field(False, description="Allow what is not proved yet: Ray Client addresses.")
+    experimental: bool = Field(False, description="Allow experimental features: Ray Client addresses.")
 
 
 class PoolSettings(Strict):
-    """How many steps of one kind may run at the same time over all runs of this deployment."""
+    """How many steps of one kind can run at the same time, over all runs of the deployment."""
 
     fetch: int = Field(4, ge=1, description="Steps that acquire documents.")
-    doctags: int = Field(1, ge=1, description="Steps that convert; each uses every core by itself.")
-    chunks: int = Field(1, ge=1, description="Steps that judge or chunk; each uses every core by itself.")
-    gpu: int = Field(1, ge=1, description="Steps that hold a model.")
+    doctags: int = Field(1, ge=1, description="Steps that parse; each uses all cores.")
+    chunks: int = Field(1, ge=1, description="Steps for admission and chunks; each uses all cores.")
+    gpu: int = Field(1, ge=1, description="Steps with a model.")
     lexical: int = Field(2, ge=1, description="Steps that count terms; each uses one core and no model.")
 
 
 class ExecutorSettings(Strict):
-    """Dagster's executor of each job. Items already run in parallel inside a step, and a step of its own
-    process costs seconds, so `multiprocess` is for those who want steps apart from each other."""
+    """Dagster's executor of each job. Items already run in parallel within a step. `multiprocess` runs each
+    step in its own process, which takes seconds to start."""
 
     all: Executor = "in_process"
     documents: Executor = "in_process"
@@ -128,23 +128,23 @@ class ExecutorSettings(Strict):
 class AutomationSettings(Strict):
     """The sensor and the schedule."""
 
-    scan_interval_seconds: int = Field(30, ge=5, description="Seconds between looks at the watched folders.")
+    scan_interval_seconds: int = Field(30, ge=5, description="Seconds between scans of the watched folders.")
     scan_budget_seconds: float = Field(
-        40, gt=0, le=50, description="Hashing per look; the rest waits for the next."
+        40, gt=0, le=50, description="Maximum seconds per scan for hashing files; the next scan continues."
     )
-    settle_seconds: float = Field(2, ge=0, description="Files younger than this are still being written.")
-    reconcile_cron: str = Field("0 2 * * *", description="When batches that are not complete are run again.")
+    settle_seconds: float = Field(2, ge=0, description="Skip files changed less than this many seconds ago.")
+    reconcile_cron: str = Field("0 2 * * *", description="When incomplete batches are run again, in UTC.")
 
     @field_validator("reconcile_cron")
     @classmethod
     def _is_cron(cls, value: str) -> str:
         if not re.fullmatch(r"@(hourly|daily|weekly|monthly)|[\d*/,\-]+( [\w*/,\-]+){4}", value):
-            raise ValueError("should be a cron expression of five fields, as in '0 2 * * *'")
+            raise ValueError("should be a cron expression of five fields, such as '0 2 * * *'")
         return value
 
 
 class Settings(BaseSettings):
-    """Everything that can be configured."""
+    """All settings."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", env_prefix="INGEST_", env_nested_delimiter="__"
@@ -175,5 +175,5 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over the file, which arrives as init values."""
+        """Return the sources: environment variables override the file, which is passed as init values."""
         return env_settings, init_settings

@@ -1,7 +1,6 @@
-"""What happens to one item: each stage is a frozen, picklable recipe in a module of its own.
+"""The stages. Each is a frozen, picklable dataclass in its own module and turns one item into rows.
 
-`base.py` has the `Stage` class, the plan and the worker that every stage shares; `inputs.py` reads the tables
-above, and `object_pool.py` keeps what is expensive to open. A check of a stage's own table is a `TableCheck`
-in its `checks`. `ingest_assets/docs/adding-a-stage.md` adds a stage: a module here, and an entry in
-`app/graph.py`.
+`base.py` has the `Stage` class, the plan and the worker that all stages share; `inputs.py` reads the tables
+of earlier stages, and `object_pool.py` keeps objects that are expensive to open. Checks of a stage's own
+table are in its `checks`. To add a stage, see `ingest_assets/docs/adding-a-stage.md`.
 """

@@ -1,4 +1,4 @@
-"""Chunks become dense vectors. An item is a document; its rows are its chunks' vectors."""
+"""Dense vectors: an item is a document, its rows are its chunks' vectors."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,20 +15,20 @@ from ingest_assets.core.errors import ContractBroken, ItemError
 from ingest_assets.core.identity import canonical_json, sha256_text
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.schemas import TableSpec, dense_spec
-from ingest_assets.embedders.batching import counting, vectors_made
+from ingest_assets.embedders.batcher import collect_counts, partial_vectors
 from ingest_assets.embedders.cache import CACHE_FILE, open_cache
 from ingest_assets.embedders.providers import close_dense, describe_dense, open_dense
 from ingest_assets.settings.embeddings import CacheOptions, DenseFacts, DenseOptions, Truncation
 from ingest_assets.stages.base import PRELOAD, Candidate, Finding, Stage, TableCheck
-from ingest_assets.stages.inputs import IDENTITY, chunked_documents, of_chunk, read_chunks
-from ingest_assets.storage.parquet import naming_damage
+from ingest_assets.stages.inputs import IDENTITY, chunked_documents, read_chunks, with_chunk_id
+from ingest_assets.storage.parquet import detect_damage
 from ingest_assets.storage.table import Table
 
 _MIB = 1024 * 1024
 _UNIT_TOLERANCE = 1e-4
-_TEXTS_AT_ONCE = 128  # kept in the cache together: what a kill may cost of a document
+_TEXTS_PER_WRITE = 128  # a killed worker loses at most this many vectors that the cache does not have yet
 
-Keep = Callable[[Sequence[str], np.ndarray], None]
+Store = Callable[[Sequence[str], np.ndarray], None]
 
 
 def _vectors_are_sound(stage: "DenseStage", table: Table) -> Finding:
@@ -45,10 +45,10 @@ def _vectors_are_sound(stage: "DenseStage", table: Table) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class DenseStage(Stage):
-    """One vector per chunk, from whichever provider the settings name.
+    """One vector per chunk, from the provider in the settings.
 
-    The provider opens with the first document of a process and stays open for its next batches; it goes with
-    the process. Without a folder for the cache nothing is remembered.
+    A process opens the provider for its first document and keeps it open for all batches. Without a cache
+    folder, vectors are not cached.
     """
 
     name: ClassVar[str] = "dense"
@@ -58,7 +58,7 @@ class DenseStage(Stage):
     checks: ClassVar[tuple[TableCheck, ...]] = (
         TableCheck(
             "vectors_are_unit_vectors",
-            "Vectors have the model's dimension, no NaN, and unit length unless the settings leave it.",
+            "Vectors have the model's dimension, no NaN, and unit length unless the settings turn it off.",
             _vectors_are_sound,
         ),
     )
@@ -75,7 +75,7 @@ class DenseStage(Stage):
         return dense_spec(self.facts.dim)
 
     def config(self) -> Mapping[str, Any]:
-        """Whether a long text is refused changes no vector, but whether there is one."""
+        """Return the model's identity, and the truncation: it decides whether a long text has a vector."""
         return {**self.facts.identity, "truncation": self.options.truncation}
 
     def libraries(self) -> Mapping[str, str]:
@@ -109,20 +109,20 @@ class DenseStage(Stage):
         return table.cast(schema)
 
     def release(self) -> None:
-        """End all that waits for the provider in this process; whoever embeds next opens it anew."""
+        """Close the provider of this process to end all waits for it. The next document opens a new one."""
         close_dense(self.options)
 
     def _vectors(self, chunks: pa.Table, facts: DenseFacts, context: ItemContext) -> np.ndarray:
-        """As the provider gives them: those that are remembered, and those that are made now, each once."""
+        """Return the provider's vectors from the cache; embed each missing text once."""
         texts: list[str] = chunks["contextualized"].to_pylist()
         cache, space = None, cache_space(facts, self.options.truncation)
         if self.cache.enabled and self.cache.path:
             cache = open_cache(Path(self.cache.path) / CACHE_FILE, self.cache.max_mebibytes * _MIB)
-        keep: Keep = functools.partial(cache.put, space) if cache else lambda _texts, _vectors: None
+        store: Store = functools.partial(cache.put, space) if cache else lambda _texts, _vectors: None
         by_text: dict[str, np.ndarray] = {}
-        if cache and not context.anew:
+        if cache and not context.force:
             for text, vector in zip(texts, cache.get(space, texts), strict=True):
-                if vector is not None and len(vector) == facts.dim:  # the table could not hold another length
+                if vector is not None and len(vector) == facts.dim:  # another length does not fit the table
                     by_text[text] = vector
         missing: dict[str, int] = {}
         for index, text in enumerate(texts):
@@ -132,92 +132,92 @@ class DenseStage(Stage):
             context.count("cache_hits", len(texts) - len(missing))
             context.count("cache_misses", len(missing))
         to_embed = list(missing)
-        for start in range(0, len(to_embed), _TEXTS_AT_ONCE):
-            group = to_embed[start : start + _TEXTS_AT_ONCE]
+        for start in range(0, len(to_embed), _TEXTS_PER_WRITE):
+            group = to_embed[start : start + _TEXTS_PER_WRITE]
             chunk_ids = [chunks["chunk_id"][missing[text]].as_py() for text in group]
-            by_text.update(zip(group, self._embed(group, chunk_ids, keep, context), strict=True))
+            by_text.update(zip(group, self._embed(group, chunk_ids, store, context), strict=True))
         return np.stack([by_text[text] for text in texts])
 
     def _embed(
-        self, texts: list[str], chunk_ids: Sequence[str], keep: Keep, context: ItemContext
+        self, texts: list[str], chunk_ids: Sequence[str], store: Store, context: ItemContext
     ) -> np.ndarray:
-        """Vectors are kept also of a document that fails: they may have been paid for."""
+        """Embed texts and cache their vectors, even if the document fails: they may have cost money."""
         dim, provider = self.facts.dim, open_dense(self.options)
         try:
-            with counting() as counts:
-                given = provider.embed(texts, "passage")
+            with collect_counts() as counts:
+                returned = provider.embed(texts, "passage")
         except ItemError as error:
-            _keep_good(keep, texts, vectors_made(error), dim)
-            raise of_chunk(error, chunk_ids) from error
+            _store_valid(store, texts, partial_vectors(error), dim)
+            raise with_chunk_id(error, chunk_ids) from error
         finally:
             for name, number in counts.items():
                 context.count(name, number)
         try:
-            vectors = require_vectors(given, dim, chunk_ids)
+            vectors = require_vectors(returned, dim, chunk_ids)
         except ContractBroken:
-            rows = list(given) if isinstance(given, Sequence | np.ndarray) else []
-            if len(rows) == len(texts):  # else nobody knows whose they are
-                _keep_good(keep, texts, dict(enumerate(rows)), dim)
+            rows = list(returned) if isinstance(returned, Sequence | np.ndarray) else []
+            if len(rows) == len(texts):  # otherwise it is unknown which vector is whose
+                _store_valid(store, texts, dict(enumerate(rows)), dim)
             raise
-        keep(texts, vectors)
+        store(texts, vectors)
         return vectors
 
 
-def _keep_good(keep: Keep, texts: Sequence[str], made: Mapping[int, Any], dim: int) -> None:
-    """Those of the vectors, by the places of their texts, that could be stored."""
-    good: dict[int, np.ndarray] = {}
-    for place, row in made.items():
-        # Foreign providers may give anything.
+def _store_valid(store: Store, texts: Sequence[str], rows: Mapping[int, Any], dim: int) -> None:
+    """Store the valid ones of these vectors, which are given by the index of their text."""
+    valid: dict[int, np.ndarray] = {}
+    for index, row in rows.items():
+        # A package's provider can return anything.
         with suppress(TypeError, ValueError), np.errstate(over="ignore", invalid="ignore"):
             norm = np.linalg.norm(np.asarray(row, dtype=np.float32))
             if np.shape(row) == (dim,) and np.isfinite(norm) and norm > 0:
-                good[place] = np.asarray(row)
-    if good:
-        keep([texts[place] for place in good], np.stack(list(good.values())))
+                valid[index] = np.asarray(row)
+    if valid:
+        store([texts[index] for index in valid], np.stack(list(valid.values())))
 
 
 def cache_space(facts: DenseFacts, truncation: Truncation) -> str:
-    """Vectors are the same where all that decides them is; one of a cut text answers none that is refused."""
+    """Return the hash that separates vectors of other models, versions or truncation in the cache."""
     return sha256_text(canonical_json([dict(facts.identity), dict(facts.libraries), "passage", truncation]))
 
 
-# What a provider gave is looked at before it is stored: a bad vector would poison every search.
+# Vectors are checked before they are stored: an invalid one would break every search.
 
 
-def require_vectors(given: Any, dim: int, chunk_ids: Sequence[str]) -> np.ndarray:
-    """Float32 rows of the promised width, one per chunk, each a direction; or an error that names a chunk."""
-    number = len(given) if hasattr(given, "__len__") else 0
+def require_vectors(returned: Any, dim: int, chunk_ids: Sequence[str]) -> np.ndarray:
+    """Return finite float32 vectors, one per chunk; raise `ContractBroken` with the first invalid chunk."""
+    number = len(returned) if hasattr(returned, "__len__") else 0
     if number != len(chunk_ids):
         first = chunk_ids[min(number, len(chunk_ids) - 1)]
         raise ContractBroken(
-            f"The model gave {number} vectors for {len(chunk_ids)} chunks, from chunk {first} on.",
+            f"The model returned {number} vectors for {len(chunk_ids)} chunks, from chunk {first} on.",
             detail={"chunk_id": first},
         )
-    for row, chunk_id in zip(given, chunk_ids, strict=True):
+    for row, chunk_id in zip(returned, chunk_ids, strict=True):
         if np.shape(row) != (dim,):
-            raise _broken(f"has the shape {np.shape(row)}, not {dim} numbers", chunk_id)
+            raise _invalid(f"has the shape {np.shape(row)}, expected {dim} numbers", chunk_id)
     try:
-        vectors = np.asarray(given, dtype=np.float32)
+        vectors = np.asarray(returned, dtype=np.float32)
     except (TypeError, ValueError):
-        raise _broken("is not made of numbers", chunk_ids[0]) from None
+        raise _invalid("does not consist of numbers", chunk_ids[0]) from None
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.linalg.norm(vectors, axis=1)
     for index in np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))[:1]:
-        fault = "is all zeros" if norms[index] == 0 else "is not finite, or too long to measure"
-        raise _broken(fault, chunk_ids[int(index)])
+        fault = "is all zeros" if norms[index] == 0 else "is not finite, or its length overflows"
+        raise _invalid(fault, chunk_ids[int(index)])
     return vectors
 
 
-def _broken(fault: str, chunk_id: str) -> ContractBroken:
+def _invalid(fault: str, chunk_id: str) -> ContractBroken:
     return ContractBroken(f"The vector of chunk {chunk_id} {fault}.", detail={"chunk_id": chunk_id})
 
 
-# What must hold of the vectors of a table.
+# The check of a table's vectors.
 
 
 @dataclass(frozen=True, slots=True)
 class VectorFaults:
-    """Chunks whose vector breaks a rule."""
+    """Chunks with an invalid vector."""
 
     dimension: str | None
     not_finite: list[str]
@@ -225,15 +225,15 @@ class VectorFaults:
 
 
 def faulty_vectors(table: Table, dim: int, *, is_unit: bool = True) -> VectorFaults:
-    """Vectors of another dimension, with a NaN or infinity, or not of unit length where they should be."""
+    """Return the vectors that have another dimension, are not finite, or do not have unit length."""
     wrong, not_finite, not_unit = None, [], []
     for path in table.paths:
-        with naming_damage(path):
+        with detect_damage(path):
             kind = pq.read_schema(path).field("vector").type
         if not pa.types.is_fixed_size_list(kind) or kind.list_size != dim:
             wrong = f"{path.name} has {kind}, expected {dim} dimensions"
             continue
-        with naming_damage(path):
+        with detect_damage(path):
             rows = pq.read_table(path, columns=["chunk_id", "vector"])
         flat = rows["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
         vectors = flat.reshape(-1, dim)

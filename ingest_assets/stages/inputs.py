@@ -1,4 +1,4 @@
-"""What a stage reads of the tables above it: the plan's references, and the rows where an item runs."""
+"""Reading of earlier stages' tables: row numbers for the plan, and the rows themselves on the worker."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -16,12 +16,12 @@ from ingest_assets.storage.table import Table, row_offsets
 if TYPE_CHECKING:
     from docling_core.types.doc.document import DoclingDocument
 
-# Rows are found by their numbers, and a table that was replaced meanwhile has others there. So whoever reads
-# rows makes sure that they are the item's.
+# Items refer to rows by number, and a table that was replaced after planning has other rows there. So each
+# read checks that the rows belong to the item.
 
 
 def converted_documents(doctags: Table) -> Iterator[Candidate]:
-    """One per converted document, with the row it stands in; its characters are its cost."""
+    """Yield a candidate per converted document, with its row number; the cost is its number of characters."""
     for path in doctags.paths:
         table = Table(doctags.asset, (path,))
         frame = table.read(lambda rows: rows.select("doc_id", "fingerprint", "chars"))
@@ -30,33 +30,33 @@ def converted_documents(doctags: Table) -> Iterator[Candidate]:
 
 
 def documents_with_text(doctags: Table) -> Iterator[Candidate]:
-    """One per converted document that has text; one without has nothing to be found by."""
+    """Yield a candidate per converted document with text; a search could not find the others."""
     return (candidate for candidate in converted_documents(doctags) if candidate.cost_hint > 0)
 
 
 def read_doctags(item: WorkItem, columns: Sequence[str]) -> dict[str, Any]:
-    """These columns of a converted document's row."""
+    """Return these columns of a converted document's row."""
     with closing(RowReader(Path(item.input_paths[0]), ["doc_id", *columns])) as reader:
         row: dict[str, Any] = reader.read(item.meta["row"], 1).to_pylist()[0]
     if row["doc_id"] != item.item_id:
         raise ContractBroken(
-            f"Expected the doctags of {item.item_id!r}, found {row['doc_id']!r}; run the batch again."
+            f"Expected the doctags of {item.item_id!r}, found {row['doc_id']!r}; run `ingest all` again."
         )
     return row
 
 
 def read_document(item: WorkItem) -> "DoclingDocument":
-    """The Docling document of a converted document."""
-    from ingest_assets.stages.chunks.fast_document import document_from
+    """Return the Docling document of a converted document."""
+    from ingest_assets.stages.chunks.fast_document import parse_document
 
-    return document_from(read_doctags(item, ["document"])["document"])
+    return parse_document(read_doctags(item, ["document"])["document"])
 
 
 IDENTITY = ["chunk_id", "doc_id", "ordinal"]
 
 
 def chunked_documents(chunks: Table) -> Iterator[Candidate]:
-    """One candidate per chunked document, with the rows its chunks stand in."""
+    """Yield a candidate per chunked document, with the row numbers of its chunks."""
     for path, footer in chunks.footers.items():
         offsets = row_offsets(footer.items)
         for doc_id, record in footer.items.items():
@@ -65,18 +65,18 @@ def chunked_documents(chunks: Table) -> Iterator[Candidate]:
 
 
 def read_chunks(item: WorkItem) -> pa.Table:
-    """Ids and contextualized text of one document's chunks."""
+    """Return the ids and contextualized texts of one document's chunks."""
     with closing(RowReader(Path(item.input_paths[0]), [*IDENTITY, "contextualized"])) as reader:
         rows = reader.read(item.meta["row"], item.meta["rows"])
     if set(rows["doc_id"].to_pylist()) != {item.item_id}:
         raise ContractBroken(
-            f"The chunks of {item.item_id!r} moved while they were read; run the batch again."
+            f"The chunks of {item.item_id!r} changed while they were read; run `ingest all` again."
         )
     return rows
 
 
-def of_chunk(error: ItemError, chunk_ids: Sequence[str]) -> ItemError:
-    """A model's error about one of its texts, by index, as one that says which chunk that is."""
+def with_chunk_id(error: ItemError, chunk_ids: Sequence[str]) -> ItemError:
+    """Return an embedder's error with the chunk id in place of the index of the text it is about."""
     index = error.detail.get("index")
     if not isinstance(index, int) or not 0 <= index < len(chunk_ids):
         return error

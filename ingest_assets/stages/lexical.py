@@ -1,4 +1,4 @@
-"""Chunks become term counts. An item is a document; its rows are its chunks' terms."""
+"""Term counts: an item is a document, its rows are its chunks' terms."""
 
 import unicodedata
 from collections import Counter
@@ -13,7 +13,7 @@ from ingest_assets.core.identity import canonical_json, installed_versions
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.schemas import LEXICAL, TableSpec
 from ingest_assets.search.terms import (
-    STEMMED,
+    SNOWBALL_NAMES,
     STOP_WORDS_VERSION,
     Analysis,
     analysis_for,
@@ -25,12 +25,12 @@ from ingest_assets.stages.inputs import IDENTITY, chunked_documents, read_chunks
 from ingest_assets.storage.table import Table
 
 _LANGUAGE = "language"
-_MAX_COUNT = 2**16 - 1  # of the column; `length` has no such limit
+_MAX_COUNT = 2**16 - 1  # limit of the column `counts`; `length` has a larger type
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalStage(Stage):
-    """Term counts per chunk; BM25 is computed when asked, never frozen into rows."""
+    """Term counts per chunk. BM25 scores are not stored: a search computes them."""
 
     name: ClassVar[str] = "lexical"
     version: ClassVar[str] = "2"
@@ -40,30 +40,30 @@ class LexicalStage(Stage):
 
     def __post_init__(self) -> None:
         language = self.options.language
-        if uses_language(self.options) and language != "auto" and language not in STEMMED:
+        if uses_language(self.options) and language != "auto" and language not in SNOWBALL_NAMES:
             raise ConfigError(
-                f"embeddings.lexical.language: there are no stems and stop words for {language!r}; known are "
-                f"{', '.join(STEMMED)}, or auto."
+                f"embeddings.lexical.language: no stemmer and stop words for {language!r}; use one of "
+                f"{', '.join(SNOWBALL_NAMES)}, or auto."
             )
 
     def config(self) -> Mapping[str, Any]:
-        given = self.options.model_dump(mode="json")
-        return given if uses_language(self.options) else {**given, _LANGUAGE: ""}
+        options = self.options.model_dump(mode="json")
+        return options if uses_language(self.options) else {**options, _LANGUAGE: ""}
 
     def libraries(self) -> Mapping[str, str]:
-        """Also Python's Unicode tables: they say what reads alike."""
+        """Return the library versions, and that of Python's Unicode tables, which normalize the terms."""
         packages = installed_versions("regex", *(["pystemmer"] if self.options.stemming else []))
         if self.options.stop_words:
-            # The lists came with this package; its name stays, so that no row is computed again.
+            # The lists are from this package; its name stays in fingerprints, so that no row is recomputed.
             packages["bm25s"] = STOP_WORDS_VERSION
         return {**packages, "unicode": unicodedata.unidata_version}
 
     def footer(self) -> Mapping[str, str]:
-        """Also the options: a search must treat its query as the rows were treated."""
+        """Return the footer with the options, which a search applies to its query."""
         return {"family": "lexical", "provider": "local", "options": canonical_json(self.config())}
 
     def candidates(self, chunks: Table, admission: Table) -> Iterator[Candidate]:
-        """With `language = "auto"` a document's language is part of why its rows are current."""
+        """Yield a candidate per document; with `language = "auto"`, its language is in the fingerprint."""
         if not (uses_language(self.options) and self.options.language == "auto"):
             yield from chunked_documents(chunks)
             return
@@ -71,10 +71,10 @@ class LexicalStage(Stage):
         for candidate in chunked_documents(chunks):
             language = languages.get(candidate.item_id, "")
             meta = {**candidate.meta, _LANGUAGE: language}
-            yield replace(candidate, upstream=f"{candidate.upstream} {language}", meta=meta)
+            yield replace(candidate, input_fingerprint=f"{candidate.input_fingerprint} {language}", meta=meta)
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
-        """One document's term counts, chunk by chunk."""
+        """Return the term counts of one document's chunks."""
         analysis = analysis_for(self.options, item.meta.get(_LANGUAGE, ""))
         chunks = read_chunks(item)
         columns: dict[str, Any] = {name: chunks[name] for name in IDENTITY}
@@ -84,7 +84,7 @@ class LexicalStage(Stage):
 
 
 def count_terms(texts: Iterable[str], analysis: Analysis) -> dict[str, list[Any]]:
-    """Columns with one entry per text: distinct terms in code-point order, their counts, all occurrences."""
+    """Return the columns `terms` (distinct, in code-point order), `counts` and `length` (all occurrences)."""
     columns: dict[str, list[Any]] = {"terms": [], "counts": [], "length": []}
     for text in texts:
         counts = Counter(analysis.terms(text))

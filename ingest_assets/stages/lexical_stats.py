@@ -1,6 +1,6 @@
-"""What BM25 must know of the whole corpus: how many chunks, how long they are, and in how many a term is.
+"""Corpus statistics for BM25: number of chunks, average length, and document frequency of each term.
 
-Made from all lexical tables at once, and never part of their rows: a new batch changes no old file.
+They are computed from all lexical tables and stored in a file of their own: a new batch changes no old file.
 """
 
 from collections.abc import Mapping
@@ -17,25 +17,25 @@ from ingest_assets.core.schemas import LEXICAL_STATS
 from ingest_assets.search.bm25 import CorpusStats, read_stats
 from ingest_assets.storage.locks import FileLock
 from ingest_assets.storage.parquet import Footer, read_footer, write_parquet
-from ingest_assets.storage.table import Committed, Table, naming_damaged
+from ingest_assets.storage.table import CommitResult, Table, detect_damaged_tables
 
 VERSION = "1"
 CORPUS = "corpus"
-_TRIES = 5
+_MAX_ATTEMPTS = 5
 _FREQUENCIES = ("term", "document_frequency")
 
 
 class TablesKeepChanging(IngestError):
-    """Batches were written all the while."""
+    """Batches were written during every attempt to compute the statistics."""
 
 
 def stats_path(layout: Layout) -> Path:
-    """The one file of the statistics."""
+    """Return the file of the statistics."""
     return layout.table(LEXICAL_STATS.asset, CORPUS)
 
 
-def tables_mark(lexical: Table) -> str:
-    """One hash of what the tables hold, whenever and wherever they were written."""
+def tables_fingerprint(lexical: Table) -> str:
+    """Return a hash of the tables' contents, independent of when and where they were written."""
     facts = [
         [path.name, footer.config_hash, [[item, record.fingerprint] for item, record in footer.items.items()]]
         for path, footer in lexical.footers.items()
@@ -44,52 +44,52 @@ def tables_mark(lexical: Table) -> str:
 
 
 def are_current(layout: Layout, lexical: Table) -> bool:
-    """True when the statistics are those of exactly these tables."""
+    """Return True if the stored statistics are those of exactly these tables."""
     footer = read_footer(stats_path(layout))
-    return footer is not None and footer.config_hash == tables_mark(lexical)
+    return footer is not None and footer.config_hash == tables_fingerprint(lexical)
 
 
 def stats_of(layout: Layout, lexical: Table) -> CorpusStats:
-    """The statistics of exactly these tables: those stored, or counted now where they are of others."""
+    """Return the statistics of exactly these tables; compute them if the stored ones are not current."""
     if are_current(layout, lexical):
         return read_stats(stats_path(layout))
-    terms, numbers = _counted(lexical)
+    terms, numbers = _count(lexical)
     frequencies = dict(zip(*(terms[name].to_pylist() for name in _FREQUENCIES), strict=True))
     return CorpusStats(int(numbers["chunks"]), float(numbers["average_length"]), frequencies)
 
 
-def refresh_stats(layout: Layout, lexical: Table) -> Committed:
-    """Make the statistics of the tables as they are now; equal tables give equal bytes.
+def refresh_stats(layout: Layout, lexical: Table) -> CommitResult:
+    """Compute and store the statistics of the current tables; equal tables give equal bytes.
 
-    `lexical` names the files; what is in them is read anew when a batch is written meanwhile.
+    `lexical` names the files. They are read again if a batch is written at the same time.
     """
     path = stats_path(layout)
     lock = FileLock(layout.lock(LEXICAL_STATS.asset, CORPUS))  # the last to write must be the last to read
     lock.acquire()
     try:
-        for _ in range(_TRIES):
-            seen = Table(lexical.asset, lexical.paths)
-            mark = tables_mark(seen)
-            if are_current(layout, seen):
+        for _ in range(_MAX_ATTEMPTS):
+            tables = Table(lexical.asset, lexical.paths)
+            fingerprint = tables_fingerprint(tables)
+            if are_current(layout, tables):
                 rows = pq.read_metadata(path).num_rows
-                return Committed(path, rows, path.stat().st_size, changed=False)
-            terms, numbers = _counted(seen)
-            if tables_mark(Table(lexical.asset, lexical.paths)) == mark:
-                footer = Footer(VERSION, mark, {}, extra=numbers)
+                return CommitResult(path, rows, path.stat().st_size, changed=False)
+            terms, numbers = _count(tables)
+            if tables_fingerprint(Table(lexical.asset, lexical.paths)) == fingerprint:
+                footer = Footer(VERSION, fingerprint, {}, extra=numbers)
                 rows = write_parquet(path, LEXICAL_STATS, [terms], footer.as_metadata())
-                return Committed(path, rows, path.stat().st_size, changed=True)
+                return CommitResult(path, rows, path.stat().st_size, changed=True)
     finally:
         lock.release()
     raise TablesKeepChanging(
-        "lexical_stats: the lexical tables changed whenever they were read; run it again."
+        f"lexical_stats: the tables changed during all {_MAX_ATTEMPTS} attempts. Run `ingest all` again."
     )
 
 
-def _counted(lexical: Table) -> tuple[pa.Table, Mapping[str, str]]:
-    """Term by term, streamed: memory grows with the vocabulary, not with the corpus."""
+def _count(lexical: Table) -> tuple[pa.Table, Mapping[str, str]]:
+    """Count terms in a streaming query: memory grows with the vocabulary, not with the corpus."""
     if not lexical.footers:
-        nothing = {"chunks": "0", "documents": "0", "average_length": repr(0.0)}
-        return LEXICAL_STATS.schema.empty_table(), nothing
+        zeros = {"chunks": "0", "documents": "0", "average_length": repr(0.0)}
+        return LEXICAL_STATS.schema.empty_table(), zeros
     rows = Table(lexical.asset, tuple(lexical.footers)).scan()
     per_term = (
         rows.select("terms", "counts")
@@ -100,7 +100,7 @@ def _counted(lexical: Table) -> tuple[pa.Table, Mapping[str, str]]:
         .sort("terms")
         .rename({"terms": "term"})
     )
-    with naming_damaged(lexical):
+    with detect_damaged_tables(lexical):
         terms = per_term.collect(engine="streaming").to_arrow().cast(LEXICAL_STATS.schema)
         chunks, length = rows.select(pl.len(), pl.col("length").cast(pl.Int64).sum()).collect().row(0)
     average, documents = length / chunks if chunks else 0.0, len(lexical.records)
@@ -108,7 +108,7 @@ def _counted(lexical: Table) -> tuple[pa.Table, Mapping[str, str]]:
 
 
 def stats_numbers(layout: Layout) -> dict[str, float]:
-    """Chunks, documents and average length, as the footer says; nothing where there are no statistics."""
+    """Return chunks, documents and average length from the footer; empty without statistics."""
     footer = read_footer(stats_path(layout))
     names = ("chunks", "documents", "average_length")
     return {} if footer is None else {name: float(footer.extra[name]) for name in names}

@@ -7,14 +7,14 @@ from typing import Generic, TypeVar
 
 Tool = TypeVar("Tool")
 
-# One for all pools: libraries import lazily and fill registries of their own while a tool opens.
+# One lock for all pools: while a tool opens, libraries import lazily and fill global registries.
 _opening = threading.Lock()
 
 
 class ObjectPool(Generic[Tool]):
-    """Warm tools by how they were opened. As many are opened as items run at once, and all are kept.
+    """Opened tools by their arguments. It opens as many as are used at once, and keeps them.
 
-    A thread that is stuck in an item keeps the tool it was lent; the next item gets another one.
+    A stuck thread keeps its tool; the next item gets another one.
     """
 
     def __init__(self, open_tool: Callable[..., Tool]) -> None:
@@ -23,7 +23,7 @@ class ObjectPool(Generic[Tool]):
 
     @contextmanager
     def lend(self, *arguments: Hashable) -> Iterator[Tool]:
-        """A tool opened with these arguments, which nothing else uses for the length of the block."""
+        """Lend a tool that was opened with these arguments; nothing else uses it inside the block."""
         idle = self._idle.setdefault(arguments, [])
         try:
             tool = idle.pop()

@@ -1,4 +1,4 @@
-"""Chunks become sparse vectors. An item is a document; its rows are its chunks' weighted entries."""
+"""Sparse vectors: an item is a document, its rows are its chunks' weighted vocabulary entries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from ingest_assets.core.errors import ContractBroken, ItemError
 from ingest_assets.core.identity import installed_versions
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.schemas import SPARSE, TableSpec
-from ingest_assets.embedders.sparse import SparseVector, open_sparse, sparse_model
+from ingest_assets.embedders.sparse import SparseVector, open_sparse, read_sparse_model
 from ingest_assets.settings.embeddings import SparseOptions
 from ingest_assets.stages.base import PRELOAD, Candidate, Finding, Stage, TableCheck
-from ingest_assets.stages.inputs import IDENTITY, chunked_documents, of_chunk, read_chunks
+from ingest_assets.stages.inputs import IDENTITY, chunked_documents, read_chunks, with_chunk_id
 from ingest_assets.storage.table import Table
 
-_NOT_DECIDING = {"device", "batch_tokens"}
+_NOT_IN_CONFIG = {"device", "batch_tokens"}
 
 
 def _weights_are_sound(stage: "SparseStage", table: Table) -> Finding:
@@ -30,7 +30,7 @@ def _weights_are_sound(stage: "SparseStage", table: Table) -> Finding:
 class SparseStage(Stage):
     """Weighted vocabulary entries per chunk, from a model of the SPLADE kind.
 
-    A chunk in which the model sees nothing, punctuation perhaps, has a row without entries.
+    A chunk without any entries, such as punctuation only, has a row with empty lists.
     """
 
     name: ClassVar[str] = "sparse"
@@ -40,7 +40,7 @@ class SparseStage(Stage):
     checks: ClassVar[tuple[TableCheck, ...]] = (
         TableCheck(
             "weights_are_positive_numbers",
-            "Weights are finite and above zero, one per entry, and entries ascend within the vocabulary.",
+            "Weights are finite and positive, one per entry; entries ascend and are within the vocabulary.",
             _weights_are_sound,
         ),
     )
@@ -48,20 +48,20 @@ class SparseStage(Stage):
     options: SparseOptions
 
     def __post_init__(self) -> None:
-        """A model that cannot be used is refused before the first document."""
+        """Raise `ConfigError` for a model that cannot be used."""
         if self.options.model:
-            sparse_model(self.options.model)
+            read_sparse_model(self.options.model)
 
     def config(self) -> Mapping[str, Any]:
-        """Where it runs, and in what batches, changes weights by rounding only."""
-        given = self.options.model_dump(mode="json", exclude=_NOT_DECIDING)
-        return {**given, "model": sparse_model(self.options.model).content_hash}
+        """Return the options without device and batch size, which change weights by rounding only."""
+        options = self.options.model_dump(mode="json", exclude=_NOT_IN_CONFIG)
+        return {**options, "model": read_sparse_model(self.options.model).content_hash}
 
     def libraries(self) -> Mapping[str, str]:
         return installed_versions("torch", "transformers", "tokenizers")
 
     def footer(self) -> Mapping[str, str]:
-        model = sparse_model(self.options.model)
+        model = read_sparse_model(self.options.model)
         return {"family": "sparse", "provider": "local", "model_id": model.model_id, "dim": str(model.dim)}
 
     def candidates(self, chunks: Table) -> Iterator[Candidate]:
@@ -74,27 +74,27 @@ class SparseStage(Stage):
         try:
             vectors = open_sparse(self.options).embed(chunks["contextualized"].to_pylist())
         except ItemError as error:
-            raise of_chunk(error, chunk_ids) from error
+            raise with_chunk_id(error, chunk_ids) from error
         require_weights(vectors, chunk_ids)
         offsets = pa.array(np.cumsum([0, *(len(indices) for indices, _ in vectors)]), pa.int32())
         table = chunks.select(IDENTITY)
-        for at, name in enumerate(("indices", "values")):
-            flat = pa.array(np.concatenate([vector[at] for vector in vectors]))
+        for part, name in enumerate(("indices", "values")):
+            flat = pa.array(np.concatenate([vector[part] for vector in vectors]))
             table = table.append_column(name, pa.ListArray.from_arrays(offsets, flat))
         return table.cast(self.spec.schema)
 
 
 def require_weights(vectors: Sequence[SparseVector], chunk_ids: Sequence[str]) -> None:
-    """A weight that is no number would poison every search; name the chunk instead."""
+    """Raise `ContractBroken` for a chunk whose weights are not finite: they would break every search."""
     if len(vectors) != len(chunk_ids):
-        raise ContractBroken(f"The model gave {len(vectors)} vectors for {len(chunk_ids)} chunks.")
+        raise ContractBroken(f"The model returned {len(vectors)} vectors for {len(chunk_ids)} chunks.")
     for chunk_id, (_, weights) in zip(chunk_ids, vectors, strict=True):
         if not np.isfinite(weights).all():
             raise ContractBroken(f"The sparse vector of chunk {chunk_id} is not finite.")
 
 
 def faulty_weights(table: Table, dim: int) -> list[str]:
-    """Chunks with a weight that is no number above zero, or with entries that are not in order."""
+    """Return the chunks with a weight that is not finite and positive, or with entries out of order."""
     indices, values = pl.col("indices"), pl.col("values")
     is_number = pl.element().is_finite() & (pl.element() > 0)
     is_sound = (

@@ -1,6 +1,6 @@
-"""How bytes rest: files that appear whole or not at all, locks, and tables that describe themselves.
+"""Storage: atomic files, locks, and Parquet tables that describe themselves in their footers.
 
-`atomic.py` is the one door for writes, `parquet.py` writes and reads a file and its footer, `table.py` merges
-staged parts into a batch's table, `model_sets.py` keeps several models' tables of one family apart,
-`blobs.py` stores acquired bytes by their hash.
+All writes go through `atomic.py`. `parquet.py` writes and reads one file and its footer, `table.py` merges
+staged parts into a batch's table, `model_sets.py` separates the tables of several models of a family, and
+`blobs.py` stores fetched bytes by their hash.
 """

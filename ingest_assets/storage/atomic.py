@@ -1,4 +1,4 @@
-"""The one door for writes: a file is there whole, or it is as it was."""
+"""Atomic writes: a file is either replaced completely or unchanged."""
 
 import contextlib
 import os
@@ -8,15 +8,15 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-# Files reach the disk while their writer goes on: for results of which another may come any moment.
+# Staged parts are flushed in the background: a flush takes milliseconds that a worker can spend computing.
 #
-# A flush takes milliseconds in which a worker could compute. Until it is done, a file survives the end of
-# every process, but not that of the machine; a machine that dies costs at most the last few.
-MOST_WAITING = 16  # files; then writers wait, for a disk that is slower than they are
+# Until the flush, a file survives the end of every process but not a power failure, which costs at most the
+# last few files.
+MAX_PENDING_FLUSHES = 16  # files; writers wait above this, because the disk is slower than they are
 
 
 def flush(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
+    """Wait until a file or folder is on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -25,12 +25,12 @@ def flush(path: Path) -> None:
 
 
 class _Flusher:
-    """A thread of this process, and its first error, which the next writer gets."""
+    """A thread that flushes files. The next call of `add` raises its first error."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._error: OSError | None = None
-        self._waiting: queue.Queue[Path] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[Path] = queue.Queue(MAX_PENDING_FLUSHES)
         threading.Thread(target=self._run, name="ingest-flush", daemon=True).start()
 
     def add(self, path: Path) -> None:
@@ -42,13 +42,13 @@ class _Flusher:
     def _run(self) -> None:
         while True:
             paths = [self._waiting.get()]
-            while not self._waiting.empty():  # what came meanwhile goes together: each folder is flushed once
+            while not self._waiting.empty():  # take all that wait, so that each folder is flushed once
                 paths.append(self._waiting.get_nowait())
             for path in (*paths, *dict.fromkeys(path.parent for path in paths)):
                 try:
                     flush(path)
                 except FileNotFoundError:
-                    pass  # replaced or committed and cleared away: nobody needs it any more
+                    pass  # replaced, or committed and removed
                 except OSError as error:
                     self._error = self._error or error
 
@@ -57,8 +57,8 @@ _starting = threading.Lock()
 _flusher: _Flusher | None = None
 
 
-def flush_soon(path: Path) -> None:
-    """Have a file and its folder flushed; raises what an earlier flush of this process failed with."""
+def flush_later(path: Path) -> None:
+    """Flush a file and its folder in the background; raise the error of an earlier flush, if there is one."""
     global _flusher
     with _starting:
         if _flusher is None or _flusher.pid != os.getpid():  # a thread does not survive a fork
@@ -69,9 +69,9 @@ def flush_soon(path: Path) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, waits: bool = True) -> Iterator[Path]:
-    """Give a scratch path in the same folder; when the block ends well, it becomes `path` in one step.
+    """Yield a scratch path in the same folder and rename it to `path` if the block succeeds.
 
-    It is on the disk then, or soon after for a writer that does not wait.
+    With `waits`, the file is on disk afterwards; otherwise it is flushed in the background.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
@@ -83,13 +83,13 @@ def replacing(path: Path, *, waits: bool = True) -> Iterator[Path]:
         if waits:
             flush(path.parent)
         else:
-            flush_soon(path)
+            flush_later(path)
     finally:
         scratch.unlink(missing_ok=True)
 
 
 def sweep_scratch(path: Path) -> int:
-    """Remove scratch files that a killed writer of `path` left behind; call it under that path's lock."""
+    """Remove the scratch files of killed writers of `path`. The caller holds the lock of `path`."""
     leftovers = list(path.parent.glob(f".{path.name}.*.tmp"))
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Locks between processes that vanish with the process that held them."""
+"""File locks between processes, released when the process ends."""
 
 import fcntl
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class FileLock:
-    """An advisory lock on a file, shared or exclusive; closing it (or dying) lets go."""
+    """An advisory lock on a file, shared or exclusive, released at the latest when the process ends."""
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
         self.path = path
@@ -15,11 +15,11 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Wait until the lock is ours."""
+        """Wait for the lock."""
         self._lock(self._mode)
 
     def try_acquire(self) -> bool:
-        """Take the lock if nobody holds it."""
+        """Take the lock if it is free; False if not."""
         try:
             self._lock(self._mode | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -27,7 +27,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Let go; doing so twice is harmless."""
+        """Release the lock. Safe to call twice."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -43,14 +43,14 @@ class FileLock:
         self._descriptor = descriptor
 
 
-class HeldLocks:
-    """Several locks taken in the order given; readers share, the writer is alone."""
+class LockGroup:
+    """Several locks, taken in this order: first the shared ones, then the exclusive ones."""
 
     def __init__(self, shared: Sequence[Path], exclusive: Sequence[Path]) -> None:
         self._locks = [FileLock(p, shared=True) for p in shared] + [FileLock(p) for p in exclusive]
 
     def acquire(self, on_wait: Callable[[Path], None] = lambda _path: None) -> None:
-        """Take all, telling which one has to be waited for; on any failure none stays held."""
+        """Take all locks; call `on_wait` for each that is busy. On failure, release all of them."""
         try:
             for lock in self._locks:
                 if not lock.try_acquire():
@@ -61,6 +61,6 @@ class HeldLocks:
             raise
 
     def release(self) -> None:
-        """Let go of all."""
+        """Release all locks."""
         for lock in reversed(self._locks):
             lock.release()

@@ -1,8 +1,8 @@
-"""Sets of an embedding family: one is whole and serves at the family's own path, others rest beside it.
+"""Model sets of an embedding family: the active set is stored at the family's own path, others next to it.
 
-A set is all tables made with one configuration. `embeddings/dense` is always the set that serves; another
-one is made, or kept, in `embeddings/dense@<set>`. Writers share the family's lock; who calls `cut_over`,
-`recover` or `remove_all_but` holds it alone. Killed between any two steps, the next one goes on from there.
+A set is all tables made with one configuration. `embeddings/dense` is always the active set; another one is
+built, or kept, in `embeddings/dense@<set>`. Writers share the family's lock; callers of `cut_over`, `recover`
+and `remove_all_but` hold it exclusively. After a crash between any two steps, `recover` completes the switch.
 """
 
 import ctypes
@@ -24,36 +24,36 @@ from ingest_assets.core.layout import Layout
 from ingest_assets.core.schemas import TableSpec
 from ingest_assets.storage.atomic import flush, replacing, sweep_scratch
 from ingest_assets.storage.locks import FileLock
-from ingest_assets.storage.parquet import naming_damage, read_footer
+from ingest_assets.storage.parquet import detect_damage, read_footer
 from ingest_assets.storage.table import Parts, Table, rewrite
 
-# Two folders that change places in one step, where the system can. Python has no call for it: the numbers are
+# Swap two folders atomically, where the system supports it. Python has no function for it; the numbers are
 # those of linux/fcntl.h and linux/fs.h.
-_HERE = -100  # AT_FDCWD
-_EXCHANGE = 2  # RENAME_EXCHANGE
-_CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV}
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_NOT_SUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV}
 
 
-def exchange(one: Path, other: Path) -> bool:
-    """Let two names change places, so that each is there at any moment; False where that cannot be done."""
+def exchange(first: Path, second: Path) -> bool:
+    """Swap two paths atomically; False if the system does not support it."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:
         return False
     call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    if call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
         return True
     number = ctypes.get_errno()
-    if number in _CANNOT:
+    if number in _NOT_SUPPORTED:
         return False
-    raise OSError(number, os.strerror(number), str(one), None, str(other))
+    raise OSError(number, os.strerror(number), str(first), None, str(second))
 
 
-UNKNOWN = "unknown"  # tables from before there were sets, or of several
+UNKNOWN = "unknown"  # tables from before there were sets, or of several sets
 
 
 @dataclass(frozen=True, slots=True)
-class SetMark:
-    """What a folder's tables were made with; `previous` is the set whose place they took."""
+class SetState:
+    """The set and model of a folder's tables; `previous` is the set that they replaced."""
 
     set: str
     model: str = ""
@@ -61,110 +61,107 @@ class SetMark:
 
     @property
     def name(self) -> str:
-        """For people: the model, or else the set."""
+        """The model's name, or the set if there is none."""
         return self.model or f"set {self.set}"
 
-    def name_beside(self, other: "SetMark") -> str:
-        """The name, and the set too where another one goes by the same name."""
+    def distinct_name(self, other: "SetState") -> str:
+        """The name, with the set if `other` is a different set of the same name."""
         is_alike = self.name == other.name and self.set != other.set
         return f"{self.name} set {self.set}" if is_alike else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The sets of one family, as files. `asset` is the family's own."""
+    """The stored sets of one family. `asset` is the asset of the active set."""
 
     layout: Layout
     asset: str
 
-    def current(self) -> SetMark | None:
-        """The set that has the serving place, be it without rows; None when there is no mark and no table."""
-        return read_mark(self.layout.set_mark(self.asset)) or _mark_of_tables(self._folder())
+    def current(self) -> SetState | None:
+        """Return the set at the family's own path, even without rows; None if there is none."""
+        return read_set_state(self.layout.set_state(self.asset)) or _state_of_tables(self._folder())
 
     def has_rows(self) -> bool:
-        """True when readers of the serving place may find something.
-
-        A table that cannot be understood counts as one with rows: nobody knows what its loss would cost.
-        """
+        """True if the active set has rows. A table that cannot be read counts as one with rows."""
         return any(_may_have_rows(path) for path in self._folder().glob("*.parquet"))
 
-    def served(self) -> SetMark | None:
-        """The set that readers find rows of."""
+    def serving(self) -> SetState | None:
+        """Return the active set if it has rows."""
         return self.current() if self.has_rows() else None
 
-    def place(self, set_id: str) -> str:
-        """The asset whose tables hold this set: the family's own when it serves, or when none does."""
+    def asset_of(self, set_id: str) -> str:
+        """Return the asset of this set: the family's own if the set is active or there is no active set."""
         current = self.current()
         return self.asset if current is None or current.set == set_id else f"{self.asset}@{set_id}"
 
-    def beside(self) -> list[str]:
-        """The sets that do not serve."""
+    def other_sets(self) -> list[str]:
+        """Return the sets that are not active."""
         folder = self._folder()
         return sorted(path.name.partition("@")[2] for path in folder.parent.glob(f"{folder.name}@*"))
 
-    def tables_of(self, batch: str) -> list[str]:
-        """The assets, of the set that serves and of all others, that have a table of this batch."""
-        assets = [self.asset, *(f"{self.asset}@{each}" for each in self.beside())]
+    def assets_with(self, batch: str) -> list[str]:
+        """Return the assets, active or not, that have a table of this batch."""
+        assets = [self.asset, *(f"{self.asset}@{set_id}" for set_id in self.other_sets())]
         return [asset for asset in assets if self.layout.table(asset, batch).exists()]
 
-    def claim(self, mark: SetMark) -> str:
-        """The asset to write this set to; of several who find no set there, the first one has the place."""
+    def claim(self, state: SetState) -> str:
+        """Return the asset to write this set to; if there is no set yet, it becomes the active one."""
         lock = FileLock(self.layout.claim_lock(self.asset))
         lock.acquire()
         try:
-            place = self.place(mark.set)
-            if read_mark(self.layout.set_mark(place)) is None:
-                _write(self.layout.set_mark(place), mark)
-            return place
+            asset = self.asset_of(state.set)
+            if read_set_state(self.layout.set_state(asset)) is None:
+                _write(self.layout.set_state(asset), state)
+            return asset
         finally:
             lock.release()
 
-    def cut_over(self, mark: SetMark) -> None:
-        """Let a set serve, be it not begun yet, and keep the one before it, alone of all others."""
-        old = self.current() or SetMark(UNKNOWN)
-        _write(self.layout.set_mark(f"{self.asset}@{mark.set}"), replace(mark, previous=old.set))
-        shutil.rmtree(self._folder(old.set), ignore_errors=True)  # it serves: nothing there is of use
+    def cut_over(self, state: SetState) -> None:
+        """Make a set active, even if it has no tables yet. Of the other sets, keep only the previous one."""
+        old = self.current() or SetState(UNKNOWN)
+        _write(self.layout.set_state(f"{self.asset}@{state.set}"), replace(state, previous=old.set))
+        shutil.rmtree(self._folder(old.set), ignore_errors=True)  # a leftover, not the active set
         with replacing(self.layout.set_change(self.asset)) as scratch:
-            scratch.write_text(canonical_json({"new": mark.set, "old": old.set}), encoding="utf-8")
-        here, new = self._folder(), self._folder(mark.set)
-        if not exchange(here, new):
-            _rename(here, self._folder(old.set))
-            _rename(new, here)
-        self._finish(mark.set, old.set)
+            scratch.write_text(canonical_json({"new": state.set, "old": old.set}), encoding="utf-8")
+        active, new = self._folder(), self._folder(state.set)
+        if not exchange(active, new):
+            _rename(active, self._folder(old.set))
+            _rename(new, active)
+        self._finish(state.set, old.set)
 
-    def is_torn(self) -> bool:
-        """True when somebody was killed while sets changed places."""
+    def is_interrupted(self) -> bool:
+        """True if a process was killed during a switch."""
         return self.layout.set_change(self.asset).exists()
 
     def recover(self) -> None:
-        """Go on with a change that was begun, or forget one that was not."""
+        """Complete an interrupted switch, or discard it if no folder was moved."""
         note = self.layout.set_change(self.asset)
         if not note.exists():
             return
-        said, current = json.loads(note.read_text(encoding="utf-8")), self.current()
-        if current is None or current.set == said["new"]:
-            self._finish(said["new"], said["old"])
+        switch, current = json.loads(note.read_text(encoding="utf-8")), self.current()
+        if current is None or current.set == switch["new"]:
+            self._finish(switch["new"], switch["old"])
         else:
             note.unlink()
 
-    def touched_at(self, set_id: str) -> float:
-        """When a table or the mark of a set that does not serve was written last."""
+    def modified_at(self, set_id: str) -> float:
+        """Return when a set that is not active was last modified, in seconds since 1970."""
         return self._folder(set_id).stat().st_mtime
 
     def remove_all_but(self, kept: Collection[str]) -> list[str]:
-        """Remove the sets that neither serve nor are kept; gives which."""
-        gone = [each for each in self.beside() if each not in kept]
-        for each in gone:
-            shutil.rmtree(self._folder(each), ignore_errors=True)
-        return gone
+        """Remove the sets that are neither active nor in `kept`; return them."""
+        removed = [set_id for set_id in self.other_sets() if set_id not in kept]
+        for set_id in removed:
+            shutil.rmtree(self._folder(set_id), ignore_errors=True)
+        return removed
 
     def _finish(self, new: str, old: str) -> None:
-        here, freed, kept = self._folder(), self._folder(new), self._folder(old)
-        if not here.exists() and freed.exists():  # killed between two renames
-            _rename(freed, here)
-        if freed.exists() and not kept.exists():  # what it changed places with
-            _rename(freed, kept)
-        flush(here.parent)
+        active, new_folder, old_folder = self._folder(), self._folder(new), self._folder(old)
+        if not active.exists() and new_folder.exists():  # killed between two renames
+            _rename(new_folder, active)
+        if new_folder.exists() and not old_folder.exists():  # it has the old set after an exchange
+            _rename(new_folder, old_folder)
+        flush(active.parent)
         self.remove_all_but({old} - {UNKNOWN})
         self.layout.set_change(self.asset).unlink()
 
@@ -172,35 +169,35 @@ class Family:
         return self.layout.asset_folder(f"{self.asset}@{set_id}" if set_id else self.asset)
 
 
-def read_mark(path: Path) -> SetMark | None:
-    """What a folder's mark says; None when there is none that can be understood."""
+def read_set_state(path: Path) -> SetState | None:
+    """Read a folder's state file; None if it is missing or invalid."""
     try:
-        return SetMark(**json.loads(path.read_text(encoding="utf-8")))
+        return SetState(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
 
-def set_of(path: Path) -> SetMark | None:
-    """The set that a table says it is of; None for a file that cannot be read."""
+def read_table_set(path: Path) -> SetState | None:
+    """Read a table's set from its footer; None if the file cannot be read."""
     try:
-        said = pq.read_metadata(path).metadata or {}
+        metadata = pq.read_metadata(path).metadata or {}
     except (pa.ArrowInvalid, OSError):
         return None
-    name, model = (said.get(f"ingest.{key}".encode(), b"").decode() for key in ("set", "model_id"))
-    return SetMark(name or UNKNOWN, model)
+    name, model = (metadata.get(f"ingest.{key}".encode(), b"").decode() for key in ("set", "model_id"))
+    return SetState(name or UNKNOWN, model)
 
 
-def _mark_of_tables(folder: Path) -> SetMark | None:
-    """For a folder without a mark: the set that all its tables agree on."""
-    found: SetMark | None = None
+def _state_of_tables(folder: Path) -> SetState | None:
+    """Return the set named in all tables of a folder, for a folder without a state file."""
+    common: SetState | None = None
     for path in folder.glob("*.parquet"):
-        mark = set_of(path)
-        if found is not None and mark is not None and mark.set != found.set:
-            return SetMark(UNKNOWN, "several models")
-        found = found or mark
-        if found is not None and found.set == UNKNOWN:
-            return found
-    return found
+        state = read_table_set(path)
+        if common is not None and state is not None and state.set != common.set:
+            return SetState(UNKNOWN, "several models")
+        common = common or state
+        if common is not None and common.set == UNKNOWN:
+            return common
+    return common
 
 
 def _may_have_rows(path: Path) -> bool:
@@ -210,9 +207,9 @@ def _may_have_rows(path: Path) -> bool:
         return True
 
 
-def _write(path: Path, mark: SetMark) -> None:
+def _write(path: Path, state: SetState) -> None:
     with replacing(path) as scratch:
-        scratch.write_text(canonical_json(asdict(mark)), encoding="utf-8")
+        scratch.write_text(canonical_json(asdict(state)), encoding="utf-8")
 
 
 def _rename(source: Path, target: Path) -> None:
@@ -220,15 +217,14 @@ def _rename(source: Path, target: Path) -> None:
     flush(target.parent)
 
 
-# Taking documents out of a table that nobody makes again: other sets of a family hold only what is there.
+# Remove documents from tables that no stage rewrites: those of sets that are not being built.
 
 
 def prune(layout: Layout, spec: TableSpec, batch: str, chunks: Table, *, serves: bool = False) -> list[str]:
-    """Remove from a set's table each document that is not chunked any more; gives which.
+    """Remove documents without chunks, and staged parts, from a set's table; return the documents.
 
-    Also those that are cut in another way now, unless the set still serves: until the new one is whole, old
-    vectors are better than none. Staged parts go too. A file with nothing to remove stays as it is, one that
-    is damaged is removed: it is derived. The caller holds the table's lock.
+    Also remove documents that are chunked differently now, unless the set still serves: until the new set is
+    complete, old vectors are better than none. A damaged file is removed. The caller holds the table's lock.
     """
     path = layout.table(spec.asset, batch)
     sweep_scratch(path)
@@ -238,24 +234,24 @@ def prune(layout: Layout, spec: TableSpec, batch: str, chunks: Table, *, serves:
         path.unlink(missing_ok=True)
         return []
     try:
-        gone = (footer.items.keys() | footer.failures.keys()) - chunks.records.keys()
+        stale = (footer.items.keys() | footer.failures.keys()) - chunks.records.keys()
         if not serves:
-            gone |= _not_chunked_so(path, chunks)
-        if gone:
-            items = {item: record for item, record in footer.items.items() if item not in gone}
-            failures = {item: failure for item, failure in footer.failures.items() if item not in gone}
+            stale |= _rechunked_documents(path, chunks)
+        if stale:
+            items = {item: record for item, record in footer.items.items() if item not in stale}
+            failures = {item: failure for item, failure in footer.failures.items() if item not in stale}
             rewrite(path, spec, footer, replace(footer, items=items, failures=failures))
     except TableDamaged as damaged:
         if damaged.path != path:
             raise
         path.unlink(missing_ok=True)
         return list(footer.items)
-    return [item for item in footer.items if item in gone]
+    return [item for item in footer.items if item in stale]
 
 
-def _not_chunked_so(path: Path, chunks: Table) -> set[str]:
-    """Documents with a row whose chunk is not there: whoever finds it would find it in vain."""
-    with naming_damage(path):
+def _rechunked_documents(path: Path, chunks: Table) -> set[str]:
+    """Return the documents with a row whose chunk no longer exists: a search result without text."""
+    with detect_damage(path):
         rows = pl.DataFrame(pq.ParquetFile(path).read(columns=["chunk_id", "doc_id"]))
-    there = chunks.read(lambda rows: rows.select("chunk_id"))
-    return set(rows.join(there, on="chunk_id", how="anti")["doc_id"])
+    current = chunks.read(lambda rows: rows.select("chunk_id"))
+    return set(rows.join(current, on="chunk_id", how="anti")["doc_id"])

@@ -24,71 +24,70 @@ from ingest_assets.core.schemas import SCHEMA_VERSION, TableSpec
 from ingest_assets.storage.atomic import replacing
 from ingest_assets.storage.locks import FileLock
 
-# Tables that cannot be read: found, named, and put aside so that the next run makes them anew.
+# Damaged tables are detected, named and moved to quarantine, so that the next run rebuilds them.
 
 
-# Arrow's own complaints have no number. Others (no right to read, too many open files, a file that is gone)
-# say all there is to say, and nothing is wrong with the bytes.
-_TELLS_OF_THE_BYTES = (None, errno.EIO, errno.EBADMSG, errno.EISDIR)
+# Arrow's own errors have no errno. Other errors (no permission, too many open files, a missing file) do not
+# mean that the bytes are damaged.
+_DAMAGE_ERRNOS = (None, errno.EIO, errno.EBADMSG, errno.EISDIR)
 
 
 @contextlib.contextmanager
-def naming_damage(path: Path) -> Iterator[None]:
-    """Reading, and only reading, tells of a damaged file; a full disk while writing must remove nothing."""
+def detect_damage(path: Path) -> Iterator[None]:
+    """Raise `TableDamaged` if reading fails. Not for writes: a full disk is not damage."""
     try:
         yield
     except pa.ArrowMemoryError:
         raise
     except (pa.ArrowException, OSError) as error:
-        if getattr(error, "errno", None) not in _TELLS_OF_THE_BYTES:
+        if getattr(error, "errno", None) not in _DAMAGE_ERRNOS:
             raise
         raise TableDamaged.at(path, error) from error
 
 
-def require_whole(paths: Iterable[Path]) -> None:
-    """Read all of the files, for those whom an error has told of one of them."""
+def verify_readable(paths: Iterable[Path]) -> None:
+    """Read all rows of the files; raise `TableDamaged` for the first that cannot be read."""
     for path in paths:
-        with naming_damage(path), pq.ParquetFile(path) as stored:
+        with detect_damage(path), pq.ParquetFile(path) as stored:
             for group in range(stored.num_row_groups):
                 stored.read_row_group(group)
 
 
-def put_aside(layout: Layout, path: Path) -> Path | None:
-    """Move a damaged table of a home into quarantine, and give where it is now.
+def quarantine_if_damaged(layout: Layout, path: Path) -> Path | None:
+    """Move a damaged table into quarantine and return its new path.
 
-    Nothing happens to one that somebody works at, or that proves to be whole: it was replaced meanwhile, or a
-    disk that was out of reach is back.
+    Do nothing if the table is locked, or readable by now: it was replaced, or a disk was unavailable.
     """
     place = path.relative_to(layout.data)
     lock = FileLock(layout.lock(place.parent.as_posix(), place.stem))
     if not lock.try_acquire():
         return None
     try:
-        require_whole([path])
+        verify_readable([path])
     except TableDamaged:
-        return moved_away(layout, path)
-    except FileNotFoundError:  # somebody else has put it aside
+        return move_to_quarantine(layout, path)
+    except FileNotFoundError:  # another process has moved it
         return None
     finally:
         lock.release()
     return None
 
 
-def moved_away(layout: Layout, path: Path) -> Path:
-    """The same for who holds the table's lock and knows that it is damaged."""
+def move_to_quarantine(layout: Layout, path: Path) -> Path:
+    """Move a table into quarantine and return its new path. The caller holds the table's lock."""
     place = path.relative_to(layout.data)
-    room = layout.quarantine(place.parent.as_posix(), place.stem)
-    room.mkdir(parents=True, exist_ok=True)
-    names = (room / f"damaged-{number:04d}.parquet" for number in count(1))
-    kept = next(name for name in names if not name.exists())
-    shutil.move(path, kept)
-    return kept
+    folder = layout.quarantine(place.parent.as_posix(), place.stem)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = (folder / f"damaged-{number:04d}.parquet" for number in count(1))
+    target = next(name for name in names if not name.exists())
+    shutil.move(path, target)
+    return target
 
 
 def write_parquet(
     path: Path, spec: TableSpec, tables: Iterable[pa.Table], footer: Mapping[str, str], *, waits: bool = True
 ) -> int:
-    """Write rows atomically and give their number. Row groups depend on the rows, not on how they came."""
+    """Write rows atomically and return their number. Row groups do not depend on how `tables` are split."""
     rows = 0
     with replacing(path, waits=waits) as scratch, _writer(scratch, spec) as writer:
         for group in _regroup(tables, spec):
@@ -99,7 +98,7 @@ def write_parquet(
 
 
 def _writer(path: Path, spec: TableSpec) -> pq.ParquetWriter:
-    """Each setting is part of the files' bytes: a change makes equal tables differ."""
+    """Open the writer. A change of these settings changes the bytes of all tables."""
     flat = [field.name for field in spec.schema if not pa.types.is_nested(field.type)]
     return pq.ParquetWriter(
         path,
@@ -109,12 +108,12 @@ def _writer(path: Path, spec: TableSpec) -> pq.ParquetWriter:
         use_dictionary=list(spec.dictionary),
         use_byte_stream_split=list(spec.byte_stream_split),
         write_page_index=False,
-        write_statistics=flat if spec.byte_stream_split else True,  # minima of vectors help no query
+        write_statistics=flat if spec.byte_stream_split else True,  # minima of vectors are useless
     )
 
 
 def _regroup(tables: Iterable[pa.Table], spec: TableSpec) -> Iterable[pa.Table]:
-    """Cut the stream into groups of exactly `rows_per_group` rows, the last one shorter."""
+    """Yield groups of exactly `rows_per_group` rows; the last one can be shorter."""
     waiting: list[pa.Table] = []
     rows = 0
     for table in tables:
@@ -130,11 +129,11 @@ def _regroup(tables: Iterable[pa.Table], spec: TableSpec) -> Iterable[pa.Table]:
 
 
 class RowReader:
-    """Reads runs of rows from a Parquet file, cheap when they are asked for in ascending order."""
+    """Reads ranges of rows from a Parquet file; fast if the ranges are in ascending order."""
 
     def __init__(self, path: Path, columns: list[str] | None = None) -> None:
         self._path = path
-        with naming_damage(path):
+        with detect_damage(path):
             self._file = pq.ParquetFile(path)
         self._columns = columns
         self._starts = [0]
@@ -143,15 +142,15 @@ class RowReader:
         self._cached: tuple[int, pa.Table] | None = None
 
     def read(self, start: int, rows: int) -> pa.Table:
-        """The rows `start .. start + rows`."""
+        """Return the rows `start .. start + rows`."""
         pieces = list(self.pieces(start, rows))
         if pieces:
             return pa.concat_tables(pieces)
-        nothing = self._file.schema_arrow.empty_table()
-        return nothing.select(self._columns) if self._columns else nothing
+        empty = self._file.schema_arrow.empty_table()
+        return empty.select(self._columns) if self._columns else empty
 
     def pieces(self, start: int, rows: int) -> Iterator[pa.Table]:
-        """The same rows one row group after the other, so that no more than one need be in memory."""
+        """Yield the same rows by row group, so that only one group is in memory."""
         stop = start + rows
         for group, (first, end) in enumerate(pairwise(self._starts)):
             if first < stop and end > start:
@@ -160,7 +159,7 @@ class RowReader:
 
     def _group(self, group: int) -> pa.Table:
         if self._cached is None or self._cached[0] != group:
-            with naming_damage(self._path):
+            with detect_damage(self._path):
                 self._cached = (group, self._file.read_row_group(group, columns=self._columns))
         return self._cached[1]
 
@@ -169,18 +168,18 @@ class RowReader:
         self._file.close()
 
 
-# What a Parquet file says about itself, so that it is understood when every database is lost.
+# The footer describes a Parquet file, so that it can be used without any database.
 
 
 _PREFIX = "ingest."
-_CLOCK_TICK_NS = 1_000_000_000  # the coarsest that file systems keep, but for FAT
-_REMEMBERED = 16  # those of a batch, and some; of 500 documents each is an eighth of a MiB
+_CLOCK_TICK_NS = 1_000_000_000  # the coarsest file time of common file systems, except FAT
+_CACHED_FOOTERS = 16  # more than one batch has; a footer of 500 documents takes an eighth of a MiB
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An item that could not be done, and the fingerprint with which it failed."""
+    """The error of a failed item, and the item's fingerprint at that time."""
 
     fingerprint: str
     error: StageError
@@ -188,7 +187,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The self-description of a table: which items it holds, in row order, and which failed."""
+    """The description of a table: its items in row order, and its failed items."""
 
     stage_version: str
     config_hash: str
@@ -198,12 +197,12 @@ class Footer:
     schema_version: str = SCHEMA_VERSION
 
     def known_failure(self, item_id: str, fingerprint: str) -> StageError | None:
-        """The failure of exactly this item as it is now, if there is one."""
+        """Return the failure of this item with this fingerprint, if there is one."""
         failure = self.failures.get(item_id)
         return failure.error if failure is not None and failure.fingerprint == fingerprint else None
 
     def as_metadata(self) -> dict[str, str]:
-        """Key-value metadata for the Parquet footer; the same footer gives the same bytes."""
+        """Return key-value metadata for the Parquet footer; equal footers give equal bytes."""
         items = [[item, record.fingerprint, record.rows] for item, record in self.items.items()]
         failures = [
             [item, failure.fingerprint, failure.error.model_dump(mode="json")]
@@ -220,39 +219,39 @@ class Footer:
 
 
 def read_footer(path: Path, *, often: bool = True) -> Footer | None:
-    """The footer of a table or part; None when there is none that this version wrote whole.
+    """Return the footer of a table or part; None if it is missing, damaged or of another schema version.
 
-    Tables are derived, so a damaged one counts as absent: its items are done again and it is replaced. A file
-    that is read `often` is looked into once and remembered until it is another one.
+    A damaged table counts as missing: its items run again and it is replaced. With `often`, the footer is
+    cached until the file changes.
     """
     try:
         state = _state(path) if often else None
-        return _read(path) if state is None else _remembered(path, state)
+        return _read(path) if state is None else _read_cached(path, state)
     except FileNotFoundError:
         return None
     except (pa.ArrowInvalid, OSError) as error:
-        _log.warning("%s is damaged and will be made again: %s", path, error)
+        _log.warning("%s is damaged and will be rebuilt: %s", path, error)
         return None
     except (KeyError, ValueError) as error:
-        _log.warning("%s has a footer that cannot be understood and will be made again: %s", path, error)
+        _log.warning("%s has an invalid footer and will be rebuilt: %s", path, error)
         return None
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """What tells a file from the one that replaces it; nothing while its clock might show both the same.
+    """Return values that change if the file is replaced; None if it is too new to tell by its times.
 
-    By opening it: what is known of a file by its name may be seconds old where others share the file system.
+    Open the file, because a network file system can answer a stat by name from a cache.
     """
     with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-    if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NS:
+        stat = os.fstat(file.fileno())
+    if time.time_ns() - stat.st_ctime_ns < _CLOCK_TICK_NS:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
-@functools.lru_cache(maxsize=_REMEMBERED)
-def _remembered(path: Path, state: tuple[int, ...]) -> Footer | None:
-    """By path and state; what cannot be read is tried again."""
+@functools.lru_cache(maxsize=_CACHED_FOOTERS)
+def _read_cached(path: Path, state: tuple[int, ...]) -> Footer | None:
+    """Read by path and state; errors are not cached."""
     return _read(path)
 
 
@@ -262,9 +261,9 @@ def _read(path: Path) -> Footer | None:
     values = {key.removeprefix(_PREFIX): value for key, value in texts.items()}
     if values.pop("schema_version", None) != SCHEMA_VERSION:
         return None
-    items = {item: Record(mark, rows) for item, mark, rows in json.loads(values.pop("items"))}
+    items = {item: Record(fingerprint, rows) for item, fingerprint, rows in json.loads(values.pop("items"))}
     failures = {
-        item: Failure(mark, StageError.model_validate(error))
-        for item, mark, error in json.loads(values.pop("failures"))
+        item: Failure(fingerprint, StageError.model_validate(error))
+        for item, fingerprint, error in json.loads(values.pop("failures"))
     }
     return Footer(values.pop("stage_version"), values.pop("config_hash"), items, failures, values)

@@ -1,4 +1,4 @@
-"""An empty home, with neither Dagster nor an environment."""
+"""An empty home, without Dagster and environment variables."""
 
 from pathlib import Path
 

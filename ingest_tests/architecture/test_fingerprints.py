@@ -1,4 +1,4 @@
-"""A home of an earlier version opens, and nothing in it is computed again for a change of our own code."""
+"""A home of an earlier version opens, and a change of our code recomputes nothing in it."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 from ingest_assets.app.home import open_home
 from ingest_assets.core.identity import canonical_json, sha256_text
 
-# Of each stage with the settings that ship: its version, its options and the names of its libraries. Whoever
-# changes one on purpose changes rows, and every home computes that stage again: say so in the change log.
+# Hashes of each stage with default settings: its version, its options and the names of its libraries. A
+# change here makes every home recompute that stage, so it must be listed in the change log.
 FINGERPRINTED = {
     "documents": "946da5ed33046f7a",
     "doctags": "b5c9ea1d7a530e31",
@@ -20,8 +20,8 @@ FINGERPRINTED = {
 
 
 @pytest.mark.parametrize("stage", FINGERPRINTED)
-def test_what_a_fingerprint_is_made_of_stays_as_it_is(stage: str, tmp_path: Path):
-    """A renamed option or a library left out would make every table stale."""
+def test_fingerprint_inputs_do_not_change(stage: str, tmp_path: Path):
+    """A renamed option or a missing library would make every table stale."""
     made = open_home(tmp_path).stages[stage]
 
     facts = [made.name, made.version, dict(made.config()), sorted(made.libraries())]
@@ -29,6 +29,6 @@ def test_what_a_fingerprint_is_made_of_stays_as_it_is(stage: str, tmp_path: Path
     assert sha256_text(canonical_json(facts))[:16] == FINGERPRINTED[stage]
 
 
-def test_every_stage_is_held(tmp_path: Path):
-    """Those of the default graph."""
+def test_every_stage_is_covered(tmp_path: Path):
+    """All stages of the default graph."""
     assert FINGERPRINTED.keys() == open_home(tmp_path).graph.keys()

@@ -1,4 +1,4 @@
-"""The project's own files: pins, top level, Dagster's validation."""
+"""The project's files: pins, top level, Dagster's validation."""
 
 import re
 import subprocess
@@ -17,23 +17,23 @@ def _name(requirement: str) -> str:
 
 
 def test_every_dependency_is_pinned_to_a_tested_version():
-    """`make setup` must give the versions that were tested together."""
+    """`make setup` must install the versions that were tested together."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    wanted = {_name(requirement) for requirement in project["dependencies"]}
-    wanted |= {
+    declared = {_name(requirement) for requirement in project["dependencies"]}
+    declared |= {
         _name(requirement) for extra in project["optional-dependencies"].values() for requirement in extra
     }
     lines = (PROJECT / "constraints.txt").read_text().splitlines()
     pinned = {_name(line) for line in lines if re.fullmatch(r"[A-Za-z0-9_.\-]+==\S+", line)}
 
-    assert wanted - {project["name"]} <= pinned
+    assert declared - {project["name"]} <= pinned
     assert all(
         re.fullmatch(r"[A-Za-z0-9_.\-]+==[\w.+!]+", line) for line in lines if not line.startswith("#")
     )
 
 
 def test_dagster_validates_the_workspace(tmp_path: Path):
-    """What a web server would load, loaded the way it does."""
+    """Loaded like a web server does."""
     where = {"DAGSTER_HOME": str(tmp_path), "INGEST_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-m", "dagster", "definitions", "validate", "-w", str(PROJECT / "workspace.yaml")],
@@ -48,7 +48,7 @@ def test_dagster_validates_the_workspace(tmp_path: Path):
 
 
 def test_the_samples_ship_with_the_package():
-    """`ingest demo` must work from an installed wheel, where there is no project folder."""
+    """`ingest demo` must work from an installed wheel, without a project folder."""
     from ingest_assets.samples import BROKEN_SAMPLE, REJECTED_SAMPLES, samples_folder
 
     suffixes = [path.suffix for path in samples_folder().iterdir()]

@@ -1,1 +1,1 @@
-"""Where items run: one contract over every backend, and what only processes or threads promise."""
+"""Tests of `ingest_assets.backends`: one contract for all backends, and the guarantees of each."""

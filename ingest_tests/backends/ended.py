@@ -1,4 +1,4 @@
-"""Whether processes are gone."""
+"""Check whether processes have ended."""
 
 import time
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ import psutil
 
 
 def is_running(pid: int) -> bool:
-    """A zombie has ended; only nobody has asked how."""
+    """True if the process runs; a zombie does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -15,7 +15,7 @@ def is_running(pid: int) -> bool:
 
 
 def all_gone(pids: Iterable[int], within_s: float) -> bool:
-    """True as soon as none of them runs; False when the time is over."""
+    """Wait until no process runs; False after the timeout."""
     give_up, left = time.monotonic() + within_s, list(pids)
     while any(is_running(pid) for pid in left):
         if time.monotonic() > give_up:

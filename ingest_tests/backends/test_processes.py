@@ -1,4 +1,4 @@
-"""What only processes promise: they can die, be killed, and never outlive the coordinator."""
+"""Guarantees of processes only: they can die, be killed, and always end with the coordinator."""
 
 import gc
 import os
@@ -13,39 +13,38 @@ import pytest
 
 from ingest_assets.backends import ProcessBackend
 from ingest_assets.core.errors import StageError
-from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.runner import RunSpec, run_stage
 from ingest_assets.settings.execution import StageOptions
 from ingest_tests.backends.ended import all_gone, is_running
 from ingest_tests.runner.fakes import plan_of
-from ingest_tests.runner.workers import by_name
+from ingest_tests.runner.workers import by_name, job
 
 
-def test_a_worker_killed_while_idle_costs_nothing():
-    """The out-of-memory killer may strike between two items."""
+def test_a_worker_killed_while_idle_fails_no_item():
+    """The out-of-memory killer can act between two items."""
     backend = ProcessBackend(1)
     try:
-        first = backend.submit(by_name, WorkItem("pid-1", "f"), ItemContext(), 0).result(timeout=30)
+        first = backend.get_result(backend.submit(job("pid-1")), 30)
         os.kill(first.counts["pid"], signal.SIGKILL)
-        second = backend.submit(by_name, WorkItem("pid-2", "f"), ItemContext(), 0).result(timeout=30)
+        second = backend.get_result(backend.submit(job("pid-2")), 30)
     finally:
         backend.close(0)
 
     assert second.counts["pid"] != first.counts["pid"]
 
 
-def test_workers_stay_warm_between_items():
-    """One process for all."""
+def test_one_worker_is_reused_for_all_items():
+    """All items run in one process."""
     assert len(set(_pids(ProcessBackend(1), items=4))) == 1
 
 
 def test_the_coordinator_keeps_collecting_garbage():
-    """Only the fork server, which makes none, goes without."""
+    """Garbage collection is disabled in the fork server only."""
     assert gc.isenabled()
 
 
-def test_spawned_processes_keep_the_same_promises():
-    """Where there is no fork server."""
+def test_spawned_processes_behave_in_the_same_way():
+    """They are used if there is no fork server."""
     backend = ProcessBackend(1, start_method="spawn")
     outcome = run_stage(RunSpec(plan_of("ok", "kill", "ok"), by_name, StageOptions(), backend=backend))
 
@@ -53,7 +52,7 @@ def test_spawned_processes_keep_the_same_promises():
 
 
 def test_an_item_above_the_memory_limit_fails_alone():
-    """Its process is killed, and the items before and after it run."""
+    """Its process is killed; the items before and after it run."""
     backend = ProcessBackend(1, start_method="spawn", max_mebibytes=250)
     outcome = run_stage(
         RunSpec(plan_of("ok", "grow", "ok", "grow"), by_name, StageOptions(), backend=backend)
@@ -62,25 +61,25 @@ def test_an_item_above_the_memory_limit_fails_alone():
     assert (outcome.succeeded, outcome.failed) == (2, 2)
     error = outcome.errors[0]
     assert (error.category, error.code, error.retryable) == ("runtime", "E_RESOURCE_MEMORY", False)
-    assert error.message == "needed more than the 250 MiB a worker may have (execution.max_worker_mebibytes)"
+    assert error.message == "exceeded the memory limit of 250 MiB (execution.max_worker_mebibytes)"
 
 
-def test_an_item_does_not_pay_for_the_memory_of_those_before_it():
-    """What fits alone fits: in a process that others filled, it is moved to a fresh one."""
-    pids = _pids(ProcessBackend(1, start_method="spawn", max_mebibytes=500), items=3, deed="grow-1")
+def test_an_item_does_not_fail_because_of_memory_of_earlier_items():
+    """In a process that earlier items have filled, it is retried in a new one."""
+    pids = _pids(ProcessBackend(1, start_method="spawn", max_mebibytes=500), items=3, item_id="grow-1")
 
     assert len(set(pids)) == 3
 
 
-def test_memory_that_python_itself_refuses_has_the_same_code():
-    """Whoever notices first."""
+def test_a_memory_error_of_python_has_the_same_code():
+    """Either Python or the memory check can detect it first."""
     record = StageError.of(MemoryError(), stage="doctags", item_id="a")
 
     assert (record.code, record.category, record.retryable) == ("E_RESOURCE_MEMORY", "runtime", False)
 
 
 def test_what_workers_print_goes_to_standard_error(capfd):
-    """Standard output belongs to `--json`."""
+    """Standard output is for `--json`."""
     run_stage(
         RunSpec(plan_of("print"), by_name, StageOptions(), backend=ProcessBackend(1, start_method="spawn"))
     )
@@ -91,13 +90,13 @@ def test_what_workers_print_goes_to_standard_error(capfd):
 
 
 def test_closing_leaves_no_process_behind():
-    """Idle, busy and stuck ones alike."""
-    # The fork server stays.
+    """Workers can be idle, busy or hanging."""
+    # The fork server continues to run.
     run_stage(RunSpec(plan_of("ok"), by_name, StageOptions(), backend=ProcessBackend(1)))
     before = set(_children())
     backend = ProcessBackend(3)
-    futures = [backend.submit(by_name, WorkItem(name, "f"), ItemContext(), 0) for name in _MIXED]
-    futures[0].result(timeout=30)
+    first, *_ = [backend.submit(job(name)) for name in _MIXED]
+    backend.get_result(first, 30)
     time.sleep(0.5)
     during = set(_children()) - before
     backend.close(0)
@@ -107,7 +106,7 @@ def test_closing_leaves_no_process_behind():
 
 
 def test_a_fork_of_a_process_that_had_a_fork_server_still_runs_stages(tmp_path):
-    """Run workers of an orchestrator are forked from whatever was there."""
+    """An orchestrator can fork its run workers from such a process."""
     path = tmp_path / "forks.py"
     path.write_text(_FORKING, encoding="utf-8")
     ran = subprocess.run([sys.executable, path], env=_env(), timeout=60, capture_output=True)
@@ -117,7 +116,7 @@ def test_a_fork_of_a_process_that_had_a_fork_server_still_runs_stages(tmp_path):
 @pytest.mark.chaos
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_no_worker_outlives_a_killed_coordinator(tmp_path, how):
-    """Busy workers, one of them with the interpreter locked, are gone soon after their coordinator."""
+    """Busy workers, one of which holds the GIL, end soon after their coordinator."""
     coordinator = _start_coordinator(tmp_path)
     try:
         workers = _wait_for_workers(tmp_path, 2)
@@ -142,16 +141,15 @@ def test_ctrl_c_in_the_terminal_reaches_the_coordinator_only(tmp_path):
         coordinator.kill()
 
 
-def test_a_coordinator_that_forgets_to_close_still_ends(tmp_path):
-    """The end of the interpreter stops the processes."""
+def test_a_coordinator_that_does_not_close_its_backend_ends(tmp_path):
+    """The processes are stopped at the end of the interpreter."""
     script = (
         "from ingest_assets.backends import ProcessBackend\n"
-        "from ingest_assets.core.items import ItemContext, WorkItem\n"
-        "from ingest_tests.runner.workers import by_name\n"
+        "from ingest_tests.runner.workers import job\n"
         "if __name__ == '__main__':\n"
         "    backend = ProcessBackend(2)\n"
-        "    backend.submit(by_name, WorkItem('sleep-1', 'f'), ItemContext(), 0)\n"
-        "    backend.submit(by_name, WorkItem('ok-2', 'f'), ItemContext(), 0).result()\n"
+        "    backend.submit(job('sleep-1'))\n"
+        "    backend.get_result(backend.submit(job('ok-2')))\n"
     )
     path = tmp_path / "forgets.py"
     path.write_text(script, encoding="utf-8")
@@ -224,11 +222,10 @@ def _wait_for_workers(folder: Path, count: int) -> list[int]:
     raise AssertionError("the workers did not start")
 
 
-def _pids(backend: ProcessBackend, items: int, deed: str = "pid-1") -> list[int]:
+def _pids(backend: ProcessBackend, items: int, item_id: str = "pid-1") -> list[int]:
     try:
-        item = WorkItem(deed, "f")
-        futures = [backend.submit(by_name, item, ItemContext(), 0) for _ in range(items)]
-        return [future.result(timeout=30).counts["pid"] for future in futures]
+        ids = [backend.submit(job(item_id)) for _ in range(items)]
+        return [backend.get_result(job_id, 30).counts["pid"] for job_id in ids]
     finally:
         backend.close(0)
 

@@ -1,4 +1,4 @@
-"""What only a cluster can do: lose actors and nodes, lack room, be somewhere else."""
+"""Behaviour of clusters only: lost actors and nodes, missing resources, remote addresses."""
 
 import os
 import signal
@@ -18,47 +18,47 @@ from ingest_assets.backends import open_backend, workers_for
 from ingest_assets.backends import ray as ray_cluster
 from ingest_assets.backends.ray import RayBackend
 from ingest_assets.core.errors import ConfigError, IngestError
-from ingest_assets.core.items import ItemContext, Plan, WorkItem
+from ingest_assets.core.items import Plan, WorkItem
 from ingest_assets.runner import Manifest, QuietHooks, RunSpec, read_manifest, run_stage
 from ingest_assets.settings.execution import ExecutionOptions, StageOptions
 from ingest_tests.backends.ended import all_gone
 from ingest_tests.ray_nodes import two_worker_nodes
 from ingest_tests.runner.fakes import adds_up, plan_of
-from ingest_tests.runner.workers import announced, by_name
+from ingest_tests.runner.workers import announced, by_name, job
 
 
 class AtItem(QuietHooks):
-    """Does something when a certain item is about to start."""
+    """Calls a function before a certain item starts."""
 
-    def __init__(self, item_id: str, deed: Callable[[], None]) -> None:
-        self._item_id, self._deed = item_id, deed
+    def __init__(self, item_id: str, action: Callable[[], None]) -> None:
+        self._item_id, self._action = item_id, action
 
     def before_item(self, item: WorkItem) -> None:
-        """Now."""
+        """Call the function if it is this item."""
         if item.item_id == self._item_id:
-            self._deed()
+            self._action()
 
 
 @pytest.fixture
 def two_nodes():
     """A cluster, and its two nodes with one core each."""
-    with two_worker_nodes() as made:
-        yield made
+    with two_worker_nodes() as cluster_and_nodes:
+        yield cluster_and_nodes
 
 
 @pytest.fixture
 def head():
     """The address of a cluster with one node of two cores."""
     ray_cluster.disconnect()
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-    yield made.address
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    yield cluster.address
     ray_cluster.disconnect()
-    made.shutdown()
+    cluster.shutdown()
 
 
 @pytest.mark.chaos
-def test_a_node_that_is_killed_costs_an_attempt_and_no_item(two_nodes, tmp_path):
-    """Half the workers are gone in the middle of the stage: every item is there, none twice."""
+def test_a_killed_node_costs_an_attempt_and_no_item(two_nodes, tmp_path):
+    """Half of the workers are lost in the middle of the stage; each item still finishes exactly once."""
     cluster, nodes = two_nodes
     options = StageOptions(policy="cpu", execution=ExecutionOptions(backend="ray", address=cluster.address))
     workers, reason = workers_for(options)
@@ -82,8 +82,8 @@ def test_a_node_that_is_killed_costs_an_attempt_and_no_item(two_nodes, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_cluster_that_exists_is_used_by_its_address(head):
-    """Ray Client's addresses, which are experimental, are tried by hand: its server does not always start."""
+def test_an_existing_cluster_is_used_by_its_address(head):
+    """Addresses of Ray Client are experimental and tested by hand: its server does not always start."""
     execution = ExecutionOptions(backend="ray", address=head)
     options = StageOptions(policy="cpu", per_item_timeout_s=2, execution=execution)
     workers, _ = workers_for(options)
@@ -97,8 +97,8 @@ def test_a_cluster_that_exists_is_used_by_its_address(head):
 
 
 @pytest.mark.chaos
-def test_an_actor_that_is_killed_costs_an_attempt_and_no_item(cluster, tmp_path):
-    """No retries are allowed, and none is needed: the item is not to blame."""
+def test_a_killed_actor_costs_an_attempt_and_no_item(cluster, tmp_path):
+    """No retries are configured, and none is used: the item did not cause the loss."""
     backend = RayBackend(1, num_cpus=0)
     manifest = Manifest(tmp_path / "manifest.jsonl")
     item = WorkItem("sleep-1", "f", output_paths=(str(tmp_path / "sleep-1"),), meta={"seconds": 1})
@@ -116,13 +116,13 @@ def test_an_actor_that_is_killed_costs_an_attempt_and_no_item(cluster, tmp_path)
 
 
 @pytest.mark.chaos
-def test_a_worker_that_is_killed_while_idle_costs_nothing(cluster):
-    """The next item gets a fresh process."""
+def test_a_worker_killed_while_idle_fails_no_item(cluster):
+    """The next item gets a new process."""
     backend = RayBackend(1, num_cpus=0)
     try:
-        first = backend.submit(by_name, WorkItem("pid-1", "f"), ItemContext(), 0).result(timeout=60)
+        first = backend.get_result(backend.submit(job("pid-1")), 60)
         os.kill(first.counts["pid"], signal.SIGKILL)
-        second = backend.submit(by_name, WorkItem("pid-2", "f"), ItemContext(), 0).result(timeout=60)
+        second = backend.get_result(backend.submit(job("pid-2")), 60)
     finally:
         backend.close(0)
 
@@ -130,8 +130,8 @@ def test_a_worker_that_is_killed_while_idle_costs_nothing(cluster):
 
 
 @pytest.mark.slow
-def test_what_workers_print_is_brought_home(cluster, capfd):
-    """Into the step's log, and never over standard output."""
+def test_the_output_of_workers_is_collected(cluster, capfd):
+    """It is written to the step's log, and not to standard output."""
     lines: list[str] = []
     backend = RayBackend(1, num_cpus=0, say=lines.append)
     run_stage(RunSpec(plan_of("print", "ok"), by_name, StageOptions(), backend=backend))
@@ -142,21 +142,21 @@ def test_what_workers_print_is_brought_home(cluster, capfd):
 
 
 @pytest.mark.slow
-def test_a_cluster_without_room_stops_the_stage_with_what_was_asked(cluster):
-    """Nobody waits for ever for a machine that does not exist."""
+def test_a_cluster_without_resources_stops_the_stage_and_names_the_request(cluster):
+    """The stage does not wait indefinitely for a machine that does not exist."""
     backend = RayBackend(2, num_cpus=0, num_gpus=64, start_limit_s=1)
     options = StageOptions(diagnostics_interval_s=0.5, grace_s=0)
     outcome = run_stage(RunSpec(plan_of("ok", "ok", "ok"), by_name, options, backend=backend))
 
     assert outcome.cancelled_reason == (
-        "stopped because the Ray cluster placed no worker within 1 s (each asks for num_gpus = 64)"
+        "stopped because the Ray cluster placed no worker within 1 s (each requests num_gpus = 64)"
     )
     assert (outcome.scheduled, outcome.cancelled) == (3, 3)
 
 
 @pytest.mark.chaos
-def test_a_cluster_that_is_gone_stops_the_stage_and_the_next_one_gets_another(tmp_path):
-    """Ray would end this whole process a minute after its head; we stop before, with all accounted for."""
+def test_a_lost_cluster_stops_the_stage_and_the_next_stage_starts_another(tmp_path):
+    """Ray ends this process a minute after its head; the stage stops before, with all items accounted for."""
     ray_cluster.disconnect()
     ray_cluster.connect("")
     (head,) = [child for child in psutil.Process().children() if child.name() == "gcs_server"]
@@ -168,17 +168,17 @@ def test_a_cluster_that_is_gone_stops_the_stage_and_the_next_one_gets_another(tm
     after = run_stage(RunSpec(plan_of("ok"), by_name, options, backend=RayBackend(1, num_cpus=0)))
 
     assert outcome.cancelled_reason is not None
-    assert "the Ray cluster is gone" in outcome.cancelled_reason
+    assert "the Ray cluster is lost" in outcome.cancelled_reason
     assert adds_up(outcome)
     assert after.succeeded == 1
 
 
 @pytest.mark.slow
 def test_closing_leaves_no_worker_behind(cluster):
-    """Busy with something that cannot be interrupted, or asleep."""
+    """Workers can be idle, or busy with something that cannot be interrupted."""
     backend = RayBackend(1, num_cpus=0)
-    pid = backend.submit(by_name, WorkItem("pid-1", "f"), ItemContext(), 0).result(timeout=60).counts["pid"]
-    backend.submit(by_name, WorkItem("stuck-2", "f"), ItemContext(), 0)
+    pid = backend.get_result(backend.submit(job("pid-1")), 60).counts["pid"]
+    backend.submit(job("stuck-2"))
     time.sleep(0.5)
     backend.close(0)
 
@@ -186,8 +186,8 @@ def test_closing_leaves_no_worker_behind(cluster):
 
 
 @pytest.mark.chaos
-def test_sigterm_stays_with_whoever_had_it():
-    """Ray would take it, and a command that is told to stop would end without tidying up."""
+def test_connecting_keeps_the_handler_of_sigterm():
+    """Ray replaces it, and a stopped command would end without cleaning up."""
     ray_cluster.disconnect()
     before = signal.getsignal(signal.SIGTERM)
     ray_cluster.connect("")
@@ -196,22 +196,22 @@ def test_sigterm_stays_with_whoever_had_it():
 
 
 def test_without_ray_the_message_names_the_extra(monkeypatch):
-    """And how to do without."""
+    """It also says how to run without Ray."""
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"ingest-assets\[ray\].*backend = \"local\""):
         workers_for(StageOptions(execution=ExecutionOptions(backend="ray")))
 
 
 def test_an_address_without_a_cluster_is_named():
-    """One line at once, not minutes of waiting and a stack of Ray's."""
+    """The error is one line and immediate, not a stack trace of Ray after minutes."""
     ray_cluster.disconnect()
     with pytest.raises(IngestError, match=r"execution.address: no Ray cluster can be used at '127.0.0.1:9'"):
         ray_cluster.connect("127.0.0.1:9")
 
 
 @pytest.mark.chaos
-def test_no_process_outlives_a_killed_coordinator_with_a_cluster_of_its_own(tmp_path):
-    """SIGKILL leaves neither workers nor Ray's servers; its two agents notice within a minute."""
+def test_no_process_outlives_a_killed_coordinator_that_started_a_cluster(tmp_path):
+    """After SIGKILL neither workers nor Ray's servers run; its two agents end within a minute."""
     script = tmp_path / "coordinator.py"
     script.write_text(_COORDINATOR, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -247,12 +247,12 @@ if __name__ == "__main__":
 
 
 def _kill_actor_of(note: Path) -> None:
-    """The actor is the parent of the process that works on the item."""
+    """Kill the actor, which is the parent of the process that runs the item."""
     os.kill(psutil.Process(_wait_for(note, within_s=60)).ppid(), signal.SIGKILL)
 
 
 def _wait_for(note: Path, within_s: float) -> int:
-    """The process that a file names, once it does."""
+    """Wait for the file and return the process id in it."""
     give_up = time.monotonic() + within_s
     while time.monotonic() < give_up:
         if note.exists() and (text := note.read_text()):

@@ -1,17 +1,20 @@
-"""What only threads promise: an item past its limit is abandoned, and not too many of them are."""
+"""Guarantees of threads only: an item at its time limit is abandoned, and their number is limited."""
 
 import threading
 import time
 
+import pytest
+
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.core.items import ItemContext, Result, WorkItem
+from ingest_assets.core.errors import ItemTimeout, ResultTimeout
+from ingest_assets.core.items import Result
 from ingest_assets.runner import RunSpec, run_stage
 from ingest_assets.settings.execution import StageOptions
 from ingest_tests.runner.fakes import adds_up, plan_of
 
 
-def test_a_late_result_is_thrown_away_and_the_thread_comes_back():
-    """The item failed; that its worker finished later changes nothing."""
+def test_a_late_result_is_discarded_and_the_thread_ends():
+    """The item stays failed, although its worker finishes later."""
     release = threading.Event()
 
     def waits(item, context):
@@ -30,7 +33,7 @@ def test_a_late_result_is_thrown_away_and_the_thread_comes_back():
 
 
 def test_too_many_abandoned_threads_cancel_the_stage():
-    """Threads that never come back hold memory and locks; the reason names the numbers."""
+    """Blocked threads hold memory and locks; the reason has the numbers."""
     release = threading.Event()
 
     def waits(item, context):
@@ -42,31 +45,30 @@ def test_too_many_abandoned_threads_cancel_the_stage():
     release.set()
 
     assert outcome.cancelled_reason == (
-        "stopped because 11 threads are stuck in items past their limit of 0.02 s: at most 10 may be"
+        "stopped because 11 threads are blocked by items that exceeded 0.02 s: the limit is 10"
     )
     assert outcome.failed == 11
     assert adds_up(outcome)
 
 
 def test_limits_of_different_lengths_end_in_their_own_order():
-    """A short limit behind a long one is not forgotten."""
+    """A short limit after a long one is in time."""
     backend = ThreadBackend(2)
     sleeping = threading.Event()
 
-    def sleeps(item, context):
-        sleeping.wait(30)
+    long = backend.submit(lambda: sleeping.wait(30), timeout_s=20)
+    short = backend.submit(lambda: sleeping.wait(30), timeout_s=0.1)
 
-    long = backend.submit(sleeps, WorkItem("long", "f"), ItemContext(), 20)
-    short = backend.submit(sleeps, WorkItem("short", "f"), ItemContext(), 0.1)
-
-    assert str(short.exception(timeout=10)) == "ran past its limit of 0.1 s"
-    assert not long.done()
+    with pytest.raises(ItemTimeout, match=r"exceeded its time limit of 0\.1 s"):
+        backend.get_result(short, 10)
+    with pytest.raises(ResultTimeout):
+        backend.get_result(long, 0)
     backend.close(0)
     sleeping.set()
 
 
 def test_no_more_items_run_at_once_than_there_are_workers():
-    """Threads are reused, also after some were abandoned."""
+    """Threads are reused."""
     running, most = 0, 0
     lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""How many workers: a pure choice with its reason."""
+"""The number of workers and its reason."""
 
 import pytest
 
@@ -43,7 +43,7 @@ from ingest_assets.settings.execution import ExecutionOptions, StageOptions
             100_000,
             (
                 4,
-                "4: the cluster has room for so many, instead of 16: 16 cores, and memory for 195 "
+                "4: limited by the cluster, instead of 16: 16 cores, and memory for 195 "
                 "(100000 MiB available, 512 MiB each)",
             ),
         ),
@@ -63,27 +63,27 @@ def test_the_number_of_workers_fits_the_machine_and_says_why(options, cores, ava
 @pytest.mark.parametrize(
     ("execution", "gpus", "expected"),
     [
-        (ExecutionOptions(backend="ray"), 4, (4, "4: 4 GPUs, and 1 for each worker")),
-        (ExecutionOptions(backend="ray", num_gpus=0.5), 2, (4, "4: 2 GPUs, and 0.5 for each worker")),
-        (ExecutionOptions(backend="ray"), 0, (1, "1: one model at a time, which batches inside")),
+        (ExecutionOptions(backend="ray"), 4, (4, "4: 4 GPUs, 1 for each worker")),
+        (ExecutionOptions(backend="ray", num_gpus=0.5), 2, (4, "4: 2 GPUs, 0.5 for each worker")),
+        (ExecutionOptions(backend="ray"), 0, (1, "1: one model, which combines texts in batches")),
         (ExecutionOptions(), 4, (16, "16: documents in flight, which one model embeds together")),
     ],
 )
 def test_on_a_cluster_every_gpu_can_have_a_worker(execution, gpus, expected):
-    """On one machine one model batches inside; who claims no GPU on Ray sees none."""
+    """On one machine, one model combines the texts of several documents."""
     options = StageOptions(policy="gpu", execution=execution)
     assert choose_workers(options, Machine(8, 100_000, gpus)) == expected
 
 
 def test_the_probe_finds_a_machine():
-    """At least one core, and some memory."""
+    """It has at least one core, and some memory."""
     machine = probe()
     assert machine.cores >= 1
     assert machine.available_mib > 0
 
 
 def test_the_probe_respects_a_container(tmp_path):
-    """Limits of control groups, version 2: droppable file cache is not use."""
+    """Limits are those of control groups v2; file cache that can be dropped counts as free."""
     (tmp_path / "cpu.max").write_text("100000 100000\n")
     (tmp_path / "memory.max").write_text(f"{64 * 2**20}\n")
     (tmp_path / "memory.current").write_text(f"{48 * 2**20}\n")
@@ -94,7 +94,7 @@ def test_the_probe_respects_a_container(tmp_path):
 
 
 def test_the_probe_reads_no_limit_as_none(tmp_path):
-    """`max` and -1 mean that the machine decides."""
+    """`max` and -1 mean no limit."""
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "cpu").mkdir()
@@ -104,23 +104,23 @@ def test_the_probe_reads_no_limit_as_none(tmp_path):
 
 
 def test_policies_choose_their_backend():
-    """Only processes can be killed; only threads share a model."""
+    """Processes can be killed; threads share a model."""
     kinds = {policy: kind_of(StageOptions(policy=policy)) for policy in ("cpu", "io", "gpu")}
     assert kinds == {"cpu": "processes", "io": "threads", "gpu": "threads"}
 
 
-def test_the_settings_may_say_where_items_run():
-    """One word each."""
+def test_the_settings_can_choose_the_backend():
+    """`run_on` and `backend` override the policy."""
     execution = ExecutionOptions(run_on="inline")
     assert kind_of(StageOptions(policy="cpu", execution=execution)) == "inline"
     assert kind_of(StageOptions(policy="cpu", execution=ExecutionOptions(backend="ray"))) == "ray"
 
 
-def test_a_gpu_stage_refuses_processes_unless_told_that_it_is_meant():
-    """Each process would hold a model and a GPU context of its own."""
+def test_a_gpu_stage_rejects_processes_unless_allowed():
+    """Each process would have its own model and GPU context."""
     execution = ExecutionOptions(run_on="processes")
     with pytest.raises(ConfigError, match="dangerous_gpu_processes = true"):
         kind_of(StageOptions(policy="gpu", execution=execution))
 
-    meant = execution.model_copy(update={"dangerous_gpu_processes": True})
-    assert kind_of(StageOptions(policy="gpu", execution=meant)) == "processes"
+    allowed = execution.model_copy(update={"dangerous_gpu_processes": True})
+    assert kind_of(StageOptions(policy="gpu", execution=allowed)) == "processes"

@@ -1,1 +1,1 @@
-"""What the runner costs, measured: `python -m ingest_tests.bench [NAME ...]`, or `make bench`."""
+"""Benchmarks: `python -m ingest_tests.bench [NAME ...]`, or `make bench`."""

@@ -1,4 +1,4 @@
-"""One benchmark in a process of its own, so that its memory and CPU figures are nobody else's."""
+"""Run one benchmark in a separate process, so that its memory and CPU figures are its own."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ _DID_NOT_END = [Figure("ran to its end", 0, "", "=", 1)]
 
 
 def measured_apart(name: str, size: Size) -> list[Figure]:
-    """The figures of a benchmark; one that breaks or hangs is a missed figure and says why on stderr."""
+    """Return the figures of a benchmark; one that breaks or hangs is a missed figure, explained on stderr."""
     corpus = str(size.corpus.resolve()) if size.corpus else ""
     line = [sys.executable, "-m", __name__, name, str(size.scale), corpus]
     try:

@@ -1,4 +1,4 @@
-"""The queue on each database: an import of 100,000 artifacts, leases and acks, and a full host in front."""
+"""The queue on each database: import 100,000 artifacts, lease and ack, also with a busy host."""
 
 import tempfile
 import time
@@ -20,7 +20,7 @@ LOOKS = 20
 
 
 def measure(size: Size) -> list[Figure]:
-    """One process; what many make of it is bounded by the database's one writer, or its locks."""
+    """Measure one process; several are limited by the database's single writer, or its locks."""
     with tempfile.TemporaryDirectory() as folder, running_postgres() as server:
         return [
             *_measured("SQLite", Path(folder) / "ledger.sqlite", size),
@@ -52,7 +52,7 @@ def _measured(name: str, where: Path | str, size: Size) -> Iterator[Figure]:
 
 
 def _drain(queue: Queue, count: int) -> int:
-    """Lease and ack, one ack at a time, as workers do."""
+    """Lease and ack, one ack at a time, like workers."""
     done = 0
     while done < count and (leases := queue.lease("drains", LEASE_LIMIT, time.time())):
         for lease in leases:

@@ -1,4 +1,4 @@
-"""Chunks: ours against Docling's HybridChunker per document, in one process and as the stage in two.
+"""Chunks: the product against Docling's HybridChunker per document, in one process and as the stage in two.
 
 Both sides give text, contextualized text, headings, pages, item references and tokens of every chunk. The
 naive way makes a HybridChunker for each document; the tokenizer is loaded once, which favours it.
@@ -19,11 +19,11 @@ from ingest_assets.core.layout import Layout
 from ingest_assets.core.schemas import DOCTAGS
 from ingest_assets.embedders.model_files import load_tokenizer
 from ingest_assets.runner import RunSpec, run_stage
-from ingest_assets.settings.chunks import settled
+from ingest_assets.settings.chunks import resolve_options
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.stages.base import StageWorker
-from ingest_assets.stages.chunks.fast_document import document_from
-from ingest_assets.stages.chunks.stage import ChunksStage, uncollected
+from ingest_assets.stages.chunks.fast_document import parse_document
+from ingest_assets.stages.chunks.stage import ChunksStage, gc_paused
 from ingest_assets.storage.parquet import Footer, write_parquet
 from ingest_assets.storage.table import Parts
 from ingest_tests.bench.comparing import compared
@@ -34,7 +34,7 @@ from ingest_tests.bench.reading import CORES, converted, warm_workers
 KINDS = ("docx", "html", "md", "pdf", "pptx", "xlsx")
 _MADE = ("docx", "html", "md", "pdf")
 _BATCH = "bench"
-# Of Docling's, for each pass of a quick run: one document can take it longer than all others.
+# Docling's time for each pass of a quick run: one document can take longer than all others.
 _QUICK_SECONDS = 2.0
 
 Chunk = tuple[str, str, list[str], list[int], list[str], int]
@@ -42,29 +42,29 @@ Chunked = list[list[Chunk]]
 
 
 def measure(size: Size) -> list[Figure]:
-    """How many times as fast, and how many documents are cut or described differently."""
+    """Measure how many times as fast, and how many documents have different chunks."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     stage = ChunksStage()
     with tempfile.TemporaryDirectory() as folder, warm_workers(ChunksStage.preload) as backend:
         texts, items, note = _documents(size, Path(folder), stage)
         docling, ours = _docling(stage), _ours(stage)
         documents = [_document(text) for text in texts]
-        wanted, seconds = _in_time([partial(docling, document) for document in documents])
+        expected, seconds = _in_time([partial(docling, document) for document in documents])
         if size.scale < 1:
-            kept = _within(_QUICK_SECONDS, seconds)
-            texts, items, documents, wanted = (
-                [some[at] for at in kept] for some in (texts, items, documents, wanted)
+            selected = _within(_QUICK_SECONDS, seconds)
+            texts, items, documents, expected = (
+                [some[at] for at in selected] for some in (texts, items, documents, expected)
             )
 
         def staged() -> None:
             _run(items, Path(folder), stage, backend)
 
-        staged()  # warms up the workers, as `wanted` did the tokenizer
+        staged()  # warms up the workers, as computing `expected` did the tokenizer
         alone = compared(
             lambda: [docling(_document(text)) for text in texts],
             lambda: [_from_json(text, ours) for text in texts],
         )
-        given = compared(
+        in_memory = compared(
             lambda: [docling(document) for document in documents],
             lambda: [ours(document) for document in documents],
         )
@@ -72,39 +72,39 @@ def measure(size: Size) -> list[Figure]:
         rows = [_rows(item, Path(folder), stage) for item in items]
     return [
         alone.figure("one process: ratio", ">=", 4),
-        given.figure("one process, document in memory: ratio", ">=", 4),
-        # A few small documents are cut before the workers have shared them out.
+        in_memory.figure("one process, document in memory: ratio", ">=", 4),
+        # A few small documents are done before the work is spread over the workers.
         replace(both.figure("two processes, JSON to staged rows: ratio", ">=", 7), needs_full_size=True),
         Figure("documents", len(texts), "docs", ">=", 1, note=note),
-        Figure("chunks", sum(map(len, wanted)), "chunks"),
-        Figure("documents with other chunks", _different(alone.ours, wanted), "docs", "=", 0),
-        Figure("documents with other chunks in tables", _different(rows, wanted), "docs", "=", 0),
+        Figure("chunks", sum(map(len, expected)), "chunks"),
+        Figure("documents with other chunks", _different(alone.ours, expected), "docs", "=", 0),
+        Figure("documents with other chunks in tables", _different(rows, expected), "docs", "=", 0),
     ]
 
 
 def _documents(size: Size, folder: Path, stage: ChunksStage) -> tuple[list[str], list[WorkItem], str]:
-    """Those of the corpus, if it has any with text; else such as are made, and a note that says so."""
+    """Return the documents with text of the corpus; else generated ones, and a note."""
     if size.corpus is not None:
         texts, items = _converted(documents_of(KINDS, size, folder), folder, stage)
         if texts:
             return texts, items, ""
-    made = documents_of(_MADE, replace(size, corpus=None), folder)
+    generated = documents_of(_MADE, replace(size, corpus=None), folder)
     note = f"made here: {size.corpus} has no {', '.join(KINDS)} with text" if size.corpus else ""
-    return *_converted(made, folder, stage), note
+    return *_converted(generated, folder, stage), note
 
 
 def _in_time(calls: Sequence[Callable[[], list[Chunk]]]) -> tuple[Chunked, list[float]]:
-    """What each gives, and its seconds."""
-    given, seconds = [], []
+    """Return both results and their seconds."""
+    results, seconds = [], []
     for call in calls:
         started = time.perf_counter()
-        given.append(call())
+        results.append(call())
         seconds.append(time.perf_counter() - started)
-    return given, seconds
+    return results, seconds
 
 
 def _within(limit: float, seconds: Sequence[float]) -> list[int]:
-    """Which of them fit into a limit together: the cheapest, and one at least."""
+    """Return the cheapest documents that fit into the time limit, at least one."""
     cheapest = sorted(range(len(seconds)), key=seconds.__getitem__)
     sums = accumulate(seconds[at] for at in cheapest)
     fitting = sum(spent <= limit for spent in sums)
@@ -120,30 +120,30 @@ def _docling(stage: ChunksStage) -> Callable[[Any], list[Chunk]]:
 
     def chunks(document: Any) -> list[Chunk]:
         chunker = HybridChunker(tokenizer=counting)
-        found = []
+        described = []
         for chunk in chunker.chunk(document):
             contextualized = chunker.contextualize(chunk)
             tokens = counting.count_tokens(contextualized)
-            found.append(
+            described.append(
                 _described(chunk.text, contextualized, chunk.meta.headings, chunk.meta.doc_items, tokens)
             )
-        return found
+        return described
 
     return chunks
 
 
 def _ours(stage: ChunksStage) -> Callable[[Any], list[Chunk]]:
-    from ingest_assets.stages.chunks.cut import Cutter
+    from ingest_assets.stages.chunks.cutter import Cutter
 
-    cutter = Cutter(load_tokenizer(stage.tokenizer), settled(stage.options, stage.cut.max_tokens))
+    cutter = Cutter(load_tokenizer(stage.tokenizer), resolve_options(stage.options, stage.cut.max_tokens))
 
     def chunks(document: Any) -> list[Chunk]:
-        found = []
+        described = []
         for piece in cutter.pieces(document)[0]:
             contextualized = piece.contextualized
             tokens = cutter.count(contextualized)
-            found.append(_described(piece.text, contextualized, piece.headings, piece.items, tokens))
-        return found
+            described.append(_described(piece.text, contextualized, piece.headings, piece.items, tokens))
+        return described
 
     return chunks
 
@@ -160,7 +160,7 @@ def _document(text: str) -> Any:
 
 
 def _converted(paths: Sequence[Path], home: Path, stage: ChunksStage) -> tuple[list[str], list[WorkItem]]:
-    """The documents that can be read and have text, as their JSON and as items of the stage."""
+    """Convert the documents that can be read and have text; return their JSON and the stage's items."""
     parts = converted(paths)
     table = home / "doctags.parquet"
     write_parquet(table, DOCTAGS, parts, Footer("1", "c", {}).as_metadata())
@@ -186,9 +186,9 @@ def _run(items: Sequence[WorkItem], home: Path, stage: ChunksStage, backend: Any
 
 
 def _from_json(text: str, ours: Callable[[Any], list[Chunk]]) -> list[Chunk]:
-    """As the stage does."""
-    with uncollected():
-        return ours(document_from(text))
+    """Load a document like the stage."""
+    with gc_paused():
+        return ours(parse_document(text))
 
 
 def _rows(item: WorkItem, home: Path, stage: ChunksStage) -> list[Chunk]:
@@ -198,5 +198,5 @@ def _rows(item: WorkItem, home: Path, stage: ChunksStage) -> list[Chunk]:
 
 
 def _different(found: Chunked, wanted: Chunked) -> int:
-    """Documents of headings alone have no chunks in Docling; ours has, so that they can be found."""
+    """Count differences. Docling makes no chunk of documents with headings only; the product does."""
     return sum(mine != other for mine, other in zip(found, wanted, strict=True) if other)

@@ -1,4 +1,4 @@
-"""Two ways to the same result, timed in turns: how many times as fast ours is, and how sure that is."""
+"""Time two ways to the same result in turns: how many times as fast the product is, and the spread."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from ingest_tests.bench.figures import Figure, Relation
 
-ROUNDS = 3  # at least; the best of fewer is luck
+ROUNDS = 3  # at least; the best of fewer is chance
 MOST_ROUNDS = 30
 
 Naive = TypeVar("Naive")
@@ -16,7 +16,7 @@ Ours = TypeVar("Ours")
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Generic[Naive, Ours]):
-    """Seconds of both ways, a pair for each round, and what each gave in the last one."""
+    """Seconds of both ways, in pairs per round, and the results of the last round."""
 
     naive_seconds: tuple[float, ...]
     ours_seconds: tuple[float, ...]
@@ -25,7 +25,7 @@ class Comparison(Generic[Naive, Ours]):
 
     @property
     def naive_s(self) -> float:
-        """The best of all rounds: what a busy neighbour took is not counted."""
+        """The best of all rounds, to exclude what other processes took."""
         return min(self.naive_seconds)
 
     @property
@@ -35,17 +35,17 @@ class Comparison(Generic[Naive, Ours]):
 
     @property
     def ratio(self) -> float:
-        """How many times as fast ours is: best against best."""
+        """How many times as fast the product is: best against best."""
         return self.naive_s / self.ours_s
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The least and the greatest ratio of one round."""
+        """The lowest and the highest ratio of a round."""
         ratios = [naive / ours for naive, ours in zip(self.naive_seconds, self.ours_seconds, strict=True)]
         return min(ratios), max(ratios)
 
     def figure(self, name: str, relation: Relation | None = None, bound: float = 0.0) -> Figure:
-        """The ratio as a line of the table, with its spread and the seconds behind it."""
+        """Return the ratio as a line of the table, with its spread and the seconds."""
         note = f"{self.naive_s:.3g} s against {self.ours_s:.3g} s"
         return Figure(name, self.ratio, "times", relation, bound, spread=self.spread, note=note)
 
@@ -58,7 +58,7 @@ def compared(
     at_least_s: float = 3.0,
     before_each: Callable[[], object] | None = None,
 ) -> Comparison[Naive, Ours]:
-    """Time both in turns, each first as often as second; warm up before, check what they gave afterwards.
+    """Time both in turns, alternating which is first; warm up before, compare the results afterwards.
 
     So many rounds, and more of short ones until all took `at_least_s`: a busy neighbour must not decide.
     `before_each` is called before every timed call, off the clock: it puts things back as they were.
@@ -70,7 +70,7 @@ def compared(
     for turn in range(max(rounds, MOST_ROUNDS)):
         if turn >= rounds and sum(naive_seconds) + sum(ours_seconds) >= at_least_s:
             break
-        if turn % 2:  # what the first leaves behind, a warm disk or a hot core, must not help one way only
+        if turn % 2:  # the first warms the disk and the core, which must not help one way only
             ours_given, ours_s = _timed(ours, before_each)
             naive_given, naive_s = _timed(naive, before_each)
         else:

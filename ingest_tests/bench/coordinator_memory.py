@@ -1,4 +1,4 @@
-"""The coordinator's memory over a full run of 2,000 documents in four batches: flat after the first one."""
+"""The coordinator's memory over a full run of 2,000 documents in four batches: flat after the first."""
 
 import tempfile
 from pathlib import Path
@@ -13,7 +13,7 @@ BATCHES = 4
 
 
 def measure(size: Size) -> list[Figure]:
-    """Resident memory of the command's own process, twenty times a second; models are loaded in batch one."""
+    """Sample the memory of the command's process 20 times a second; batch one loads the models."""
     with tempfile.TemporaryDirectory() as folder:
         corpus, count = Path(folder) / "corpus", size.of(DOCUMENTS)
         mixed_documents(corpus, count, lengths=(1,))

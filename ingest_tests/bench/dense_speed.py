@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.embedders.model_layout import read_layout
 from ingest_assets.embedders.onnx import cores
 from ingest_assets.embedders.providers import close_dense, open_dense
 from ingest_assets.settings.embeddings import PACKAGED_MODEL, DenseOptions
@@ -19,7 +19,7 @@ TEXTS = 192
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A provider with what is wanted of it: how many times as fast, and which cosine with the naive way."""
+    """A provider and its requirements: the speed ratio, and the cosine to the naive vectors."""
 
     name: str
     provider: str
@@ -32,18 +32,18 @@ _KINDS = (_Kind("fp32", "onnx", 1.7, "min", 0.99999), _Kind("int8", "onnx-int8",
 
 
 def measure(size: Size) -> list[Figure]:
-    """Both sides in this process, in turns, with the same cores and warm models."""
+    """Run both sides in this process, in turns, with the same cores and warm models."""
     import torch
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(cores())
-    naive = SentenceTransformer(read_recipe(PACKAGED_MODEL).path, device="cpu")
+    naive = SentenceTransformer(read_layout(PACKAGED_MODEL).path, device="cpu")
     chunks, note = chunk_texts(size, size.of(TEXTS))
     long = abstracts(size, size.of(TEXTS) // 2)
     figures = [Figure("chunks", len(chunks), "texts", note=note)]
     for kind in _KINDS:
         figures += _figures(kind, chunks, naive.encode, wanted=kind.ratio)
-        # Texts of one length near the model's limit: all that is left on both sides is the same
+        # Texts of one length near the model's limit: both sides do nothing but the same
         # multiplications, at the speed of the processor.
         figures += (
             _figures(replace(kind, name=f"{kind.name}, long texts"), long, naive.encode) if long else []
@@ -52,7 +52,7 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _figures(
-    kind: _Kind, texts: list[str], encode: Callable[[list[str]], np.ndarray], wanted: float | None = None
+    kind: _Kind, texts: list[str], encode: Callable[[list[str]], np.ndarray], least_ratio: float | None = None
 ) -> list[Figure]:
     options = DenseOptions(provider=kind.provider)
     embedder = open_dense(options)
@@ -62,8 +62,8 @@ def _figures(
     close_dense(options)
     lengths = np.linalg.norm(done.naive, axis=1) * np.linalg.norm(done.ours, axis=1)
     cosines = (done.naive * done.ours).sum(axis=1) / lengths
-    found = float(cosines.min() if kind.cosine == "min" else cosines.mean())
+    cosine = float(cosines.min() if kind.cosine == "min" else cosines.mean())
     return [
-        done.figure(f"{kind.name}: times as fast", *((">=", wanted) if wanted else ())),
-        Figure(f"{kind.name}: {kind.cosine} cosine", found, "", ">=", kind.least_cosine),
+        done.figure(f"{kind.name}: times as fast", *((">=", least_ratio) if least_ratio else ())),
+        Figure(f"{kind.name}: {kind.cosine} cosine", cosine, "", ">=", kind.least_cosine),
     ]

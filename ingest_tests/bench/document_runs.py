@@ -1,4 +1,4 @@
-"""500 small documents in one batch against one Dagster run for each document, with the same stages.
+"""500 small documents in one batch against one Dagster run per document, with the same stages.
 
 The naive way is this graph in batches of one: the same stages, rows and instance, a run for each document. It
 is linear, so it is measured on a few documents. Both ways run in this process, which has run the graph once
@@ -30,7 +30,7 @@ _COMPARED = {
 
 
 def measure(size: Size) -> list[Figure]:
-    """Seconds for all documents, in turns, each round in fresh homes."""
+    """Time all documents in turns, each round in new homes."""
     count = size.of(DOCUMENTS)
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
@@ -66,7 +66,7 @@ def _run(home: Path, folder: Path, batch_documents: int) -> float:
 
 
 def _different(apart: Path, together: Path) -> int:
-    """Documents of the sample with other chunks, vectors or terms than in the one batch."""
+    """Count documents of the sample whose chunks, vectors or terms differ from those of the one batch."""
     wrong: set[Any] = set()
     for asset, columns in _COMPARED.items():
         mine, all_of_them = (_rows(home, asset, columns) for home in (together, apart))
@@ -83,7 +83,7 @@ def _rows(home: Path, asset: str, columns: Sequence[str]) -> dict[str, list[Any]
 
 
 def _notes(folder: Path, count: int) -> list[Path]:
-    """Markdown of a few lines."""
+    """Write Markdown files of a few lines."""
     folder.mkdir(parents=True)
     for number in range(count):
         text = f"Hive {number} was weighed in week {number % 52}: it gained {number % 7} kilograms of honey."

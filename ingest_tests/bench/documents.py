@@ -1,4 +1,4 @@
-"""Documents to read in a benchmark: articles of many lengths in four formats, or a folder of one's own."""
+"""Documents for reading benchmarks: generated articles in four formats, or a folder of the user's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ _EACH = {"html": 25, "md": 25, "docx": 10, "pdf": 3}
 
 
 def documents_of(kinds: Sequence[str], size: Size, folder: Path) -> list[Path]:
-    """Files of these kinds: those below the corpus, else made in `folder`."""
+    """Return files of these kinds from the corpus, or generate them in `folder`."""
     if size.corpus is not None:
         return files_below(size.corpus, kinds, size)
     made = []
@@ -25,12 +25,12 @@ def documents_of(kinds: Sequence[str], size: Size, folder: Path) -> list[Path]:
 
 
 def files_below(root: Path, kinds: Sequence[str], size: Size) -> list[Path]:
-    """As many of each kind as the size wants, so that less of a corpus is still of all its kinds."""
+    """Return files of each kind, scaled by the size, so that a small run still has all kinds."""
     return sorted(path for kind in kinds for path in size.some(sorted(root.rglob(f"*.{kind}"))))
 
 
 def long_document(folder: Path, pages: int) -> Path:
-    """A PDF of so many pages, and large enough to be taken for a long one."""
+    """Write a PDF with this number of pages that is large enough to count as long."""
     path = folder / "long.pdf"
     _pdf(path, 1, pages)
     path.write_bytes(path.read_bytes() + b"\n%" + b"x" * 100_000)
@@ -115,7 +115,7 @@ _MAKERS: Mapping[str, Callable[[Path, int, int], None]] = {
 
 
 def mixed_documents(folder: Path, count: int, lengths: Sequence[int] = _LENGTHS) -> list[Path]:
-    """So many documents in one folder: Markdown and HTML, and now and then a PDF of one page."""
+    """Write documents into one folder: Markdown, HTML, and some PDFs of one page."""
     folder.mkdir(parents=True)
     made = []
     for number in range(count):

@@ -17,7 +17,7 @@ ROUNDS = 3
 
 
 def measure(size: Size) -> list[Figure]:
-    """Who survives, and what the deaths cost against the same good items alone."""
+    """Count the survivors, and compare the time with that of the good items alone."""
     count = size.of(ITEMS)
     good = [
         WorkItem(f"sleep-{n}", "f", meta={"seconds": SECONDS_EACH})
@@ -26,7 +26,7 @@ def measure(size: Size) -> list[Figure]:
     ]
     bad = [WorkItem(f"kill-{n}", "f") for n in range(0, count, ITEMS_PER_DEATH)]
     both = sorted(good + bad, key=lambda item: int(item.item_id.split("-")[1]))
-    _run(good[:WORKERS])  # starts the fork server, which belongs to neither
+    _run(good[:WORKERS])  # starts the fork server before timing
     rounds = [(_run(good), _run(both)) for _ in range(ROUNDS)]
     calm_s, mixed_s = (min(seconds for _, seconds in runs) for runs in zip(*rounds, strict=True))
     (calm, _), (mixed, _) = rounds[-1]

@@ -1,4 +1,4 @@
-"""What a benchmark is given and what it says: numbers, their units, and what is wanted of them."""
+"""Input and output of a benchmark: sizes, numbers with units, and required values."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -19,19 +19,19 @@ _HOLDS: Mapping[Relation, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of a benchmark to run, and on what. Figures are wanted at scale 1 only."""
+    """How much of a benchmark to run, and on what. Required values apply at scale 1 only."""
 
     scale: float = 1.0
     corpus: Path | None = None
 
     def of(self, count: int) -> int:
-        """So many items at scale 1, and at least one."""
+        """Scale a number of items, to at least one."""
         return max(1, round(count * self.scale))
 
-    def some(self, given: Sequence[Given]) -> list[Given]:
-        """All of them at scale 1, fewer below it, from all over the sequence."""
-        count = min(self.of(len(given)), len(given))
-        return [given[len(given) * at // count] for at in range(count)]
+    def some(self, items: Sequence[Given]) -> list[Given]:
+        """Return all of them at scale 1, below it an even selection."""
+        count = min(self.of(len(items)), len(items))
+        return [items[len(items) * at // count] for at in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +53,23 @@ class Figure:
 
     @property
     def wanted(self) -> str:
-        """`>= 50000`, or nothing."""
+        """`>= 50000`, or an empty string."""
         return "" if self.relation is None else f"{self.relation} {self.bound:g}"
 
     @property
     def is_ok(self) -> bool:
-        """True when nothing is wanted, or when it holds."""
+        """True if there is no requirement, or if it is met."""
         return self.relation is None or _HOLDS[self.relation](self.value, self.bound)
 
     def at(self, size: Size) -> "Figure":
-        """As it is judged at a size: what needs the full one is information at a smaller, and says so."""
+        """Return the figure as judged at a size: information if it needs the full size, with a note."""
         if size.scale >= 1 or not self.needs_full_size:
             return self
         note = f"{self.note}; {self.wanted} is wanted at full size only".lstrip("; ")
         return replace(self, relation=None, note=note)
 
     def as_row(self, benchmark: str) -> dict[str, Any]:
-        """For the JSON file."""
+        """Return a row for the JSON file."""
         return {
             "benchmark": benchmark,
             "figure": self.name,

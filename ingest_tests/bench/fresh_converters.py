@@ -1,4 +1,4 @@
-"""One warm reader against a fresh Docling converter for each document, with the same engine for PDFs."""
+"""One warm reader against a new Docling converter for each document, with the same PDF engine."""
 
 import tempfile
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ DOCUMENTS = 10  # the last of them a PDF
 
 
 def measure(size: Size) -> list[Figure]:
-    """How many times as fast on documents one after the other, and how many read differently."""
+    """Measure how many times as fast on documents in sequence, and how many are read differently."""
     with tempfile.TemporaryDirectory() as folder:
         made = mixed_documents(Path(folder) / "documents", 50, lengths=(1,))
         paths = made[-size.of(DOCUMENTS) :]
         reader = DocumentReader(ParsingOptions(), CORES)
-        _fresh(paths[-1:])  # imports belong to neither
+        _fresh(paths[-1:])  # imports before timing
         _warm(reader, paths[-1:])
         found = compared(lambda: _fresh(paths), lambda: _warm(reader, paths))
     different = sum(mine != other for mine, other in zip(found.ours, found.naive, strict=True))

@@ -1,4 +1,4 @@
-"""A coordinator whose workers all sleep: it must sleep too."""
+"""A coordinator whose workers all sleep must sleep too."""
 
 import importlib.util
 import tempfile
@@ -21,7 +21,7 @@ WORKERS = 4
 
 
 def measure(size: Size) -> list[Figure]:
-    """CPU time of this process over wall time, from the moment all workers are asleep."""
+    """Return CPU time over wall time of this process, from the moment all workers are asleep."""
     watched_s = WATCHED_S * size.scale
     return [
         Figure(f"CPU on {WORKERS} {name}", 100 * _idle_share(backend, watched_s), "%", "<", 5)
@@ -30,7 +30,7 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _backends() -> Mapping[str, Callable[[], ExecutionBackend]]:
-    """Ray last: a process keeps its connection to the cluster."""
+    """Yield the backends, Ray last, because a process keeps its connection to the cluster."""
     found: dict[str, Callable[[], ExecutionBackend]] = {
         "threads": lambda: ThreadBackend(WORKERS),
         "processes": lambda: ProcessBackend(WORKERS, max_mebibytes=4096),  # watched, as in a run
@@ -64,7 +64,7 @@ def _idle_share(backend: Callable[[], ExecutionBackend], watched_s: float) -> fl
 
 
 def _plan(folder: Path, watched_s: float) -> Plan:
-    """Sleepers that outlast the watch, also those that started a second before the last."""
+    """Return sleepers that outlast the measurement, even those started a second before the last."""
     meta = {"seconds": watched_s + 2.0}
     items = [
         WorkItem(f"sleep-{number}", "f", output_paths=(str(folder / f"{number}.out"),), meta=meta)

@@ -1,4 +1,4 @@
-"""What int8 vectors cost a search: nDCG@10 of a labelled set through the product, against float32."""
+"""The effect of int8 vectors on search: nDCG@10 of a labelled set through the product, against float32."""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +10,7 @@ _CRANFIELD = Path("retrieval") / "cranfield"
 
 
 def measure(size: Size) -> list[Figure]:
-    """Cranfield where the corpus has it, else the set that ships with the product."""
+    """Use Cranfield if the corpus has it, else the shipped set."""
     cranfield = size.corpus / _CRANFIELD if size.corpus else None
     given = ("--set", "cranfield", "--path", cranfield) if cranfield and cranfield.is_dir() else ()
     with tempfile.TemporaryDirectory() as home:
@@ -23,6 +23,6 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _ndcg(home: Path, provider: str, given: tuple[object, ...]) -> float:
-    """The evaluation's home switches from one set of vectors to the other, as anybody's does."""
+    """Evaluate; the evaluation's home switches between the two sets like any home."""
     report = Command(home).json("eval", "retrieval", *given, INGEST_EMBEDDINGS__DENSE__PROVIDER=provider)
     return float(report["rankings"]["dense"]["ndcg@10"])

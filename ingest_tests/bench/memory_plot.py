@@ -1,4 +1,4 @@
-"""The coordinator's memory over a full run: one figure, a sparkline for the table, and a drawing."""
+"""The coordinator's memory over a full run: one figure, a sparkline for the table, and a plot."""
 
 import os
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from pathlib import Path
 from ingest_tests.bench.figures import Figure
 from ingest_tests.bench.whole_runs import WholeRun
 
-PLOT_VARIABLE = "BENCH_PLOT"  # where the drawing goes; without it there is none
+PLOT_VARIABLE = "BENCH_PLOT"  # the file of the plot; without it there is none
 MIB = 2**20
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH, _HEIGHT, _MARGIN = 720, 240, 40
 
 
 def memory_figures(run: WholeRun, documents: int) -> list[Figure]:
-    """The greatest peak of a later batch, or of what follows the last, over the first one's: flat is one."""
+    """Return the highest peak after the first batch, relative to the first batch; flat is one."""
     peaks = {done: max(value for _, value in some) for done, some in groupby(run.resident, itemgetter(0))}
     first, *later = peaks.values()
     if not later:
@@ -30,14 +30,14 @@ def memory_figures(run: WholeRun, documents: int) -> list[Figure]:
 
 
 def sparkline(values: Sequence[float], width: int = 32) -> str:
-    """The greatest of each stretch as a bar, from nothing to the peak."""
+    """Return bars with the maximum of each interval, scaled to the peak."""
     stretches = [values[len(values) * at // width : len(values) * (at + 1) // width] for at in range(width)]
     peaks = [max(stretch) for stretch in stretches if stretch]
     return "".join(_BARS[int(peak / max(peaks) * (len(_BARS) - 1))] for peak in peaks)
 
 
 def as_svg(samples: Sequence[tuple[int, int]], documents: int) -> str:
-    """Resident memory over the run, a line where each batch ended."""
+    """Plot resident memory over the run, with a line where each batch ended."""
     peak = max(resident for _, resident in samples)
 
     def at(index: int, resident: int) -> str:

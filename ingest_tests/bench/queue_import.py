@@ -1,4 +1,4 @@
-"""`ingest queue import` of 100,000 lines with 100 malformed ones: seconds, rows, and the numbers it names."""
+"""`ingest queue import` of 100,000 lines with 100 malformed ones: seconds, rows, and reported numbers."""
 
 import json
 import resource
@@ -17,7 +17,7 @@ HOSTS = 500
 
 
 def measure(size: Size) -> list[Figure]:
-    """The real command in a process of its own, its start included; then the same list once more."""
+    """Run the real command in a separate process, including its start; then import the same list again."""
     count = size.of(LINES)
     with tempfile.TemporaryDirectory() as folder:
         file, bad = Path(folder) / "list.jsonl", list(range(7, count + 1, LINES_PER_BAD_ONE))
@@ -47,7 +47,7 @@ def _imported(command: Command, file: Path) -> tuple[dict[str, Any], float]:
 
 
 def _line(number: int) -> str:
-    """An artifact with metadata, every other one known by its URL; now and then one that is cut off."""
+    """Return an artifact with metadata; every other one has its URL as id, and some are truncated."""
     given: dict[str, Any] = {"url": f"https://h{number % HOSTS}.org/{number}", "meta": {"number": number}}
     if number % 2:
         given["id"] = f"artifact-{number}"

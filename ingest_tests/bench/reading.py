@@ -1,4 +1,4 @@
-"""What benchmarks share of reading: files as items of the doctags stage, read here or by warm workers."""
+"""Helpers for reading benchmarks: files as items of the doctags stage, read here or by warm workers."""
 
 import contextlib
 import hashlib
@@ -19,7 +19,7 @@ CORES = 2
 
 
 def document_item(path: Path) -> WorkItem:
-    """A file as the doctags stage is given it."""
+    """Return a file as an item of the doctags stage."""
     content = path.read_bytes()
     meta = {
         "content_hash": hashlib.sha256(content).hexdigest(),
@@ -31,7 +31,7 @@ def document_item(path: Path) -> WorkItem:
 
 
 def converted(paths: Sequence[Path]) -> list[pa.Table]:
-    """A row for each document that can be read and has text; a folder of one's own may have others."""
+    """Return a row per document that can be read and has text; a user's folder may have others."""
     rows = []
     for path in paths:
         with contextlib.suppress(ItemError):
@@ -41,16 +41,16 @@ def converted(paths: Sequence[Path]) -> list[pa.Table]:
 
 
 def docling_converter() -> Any:
-    """Docling's converter with our engine for PDFs, on as many threads as there are cores."""
+    """Return Docling's converter with our PDF engine, on as many threads as there are cores."""
     from ingest_assets.parsing.reader import DocumentReader
 
     DocumentReader(ParsingOptions(), CORES)  # keeps the libraries quiet and offline
     from docling.datamodel.base_models import InputFormat
     from docling.document_converter import DocumentConverter, PdfFormatOption
 
-    from ingest_assets.parsing.pipelines import Engines
+    from ingest_assets.parsing.pipelines import Pipelines
 
-    engines = Engines(ParsingOptions(), CORES)
+    engines = Pipelines(ParsingOptions(), CORES)
     pipeline = engines.pipeline("pdf")
     option = PdfFormatOption(
         pipeline_cls=type(pipeline),
@@ -62,20 +62,20 @@ def docling_converter() -> Any:
 
 
 def docling_loop(converter: Any, paths: Sequence[Path]) -> list[str]:
-    """The doctags of each, as one writes it with Docling alone."""
+    """Return the doctags of each document, read with Docling alone."""
     return [result.document.export_to_doctags() for result in converter.convert_all(paths)]
 
 
 class _Warm(ProcessBackend):
-    """Kept open between runs, as workers are between items."""
+    """A backend that stays open between runs, like workers between items."""
 
     def close(self, grace_s: float) -> None:
-        """Later, by the one who opened it."""
+        """Do nothing; the owner closes the backend."""
 
 
 @contextlib.contextmanager
 def warm_workers(preload: Sequence[str]) -> Iterator[ProcessBackend]:
-    """One for each core, until the end of the block."""
+    """Yield one worker per core until the end of the block."""
     backend = _Warm(CORES, preload)
     try:
         yield backend

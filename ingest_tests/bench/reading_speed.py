@@ -1,4 +1,4 @@
-"""Reading documents: two workers of ours against Docling's own loop on the same two cores, both warm.
+"""Reading documents: two workers of the product against Docling's own loop on two cores, both warm.
 
 Docling's loop is `convert_all` and `export_to_doctags`, with the same engine for PDFs; ours is the doctags
 stage as it runs in the product, with inspection, JSON and staged rows on top.
@@ -37,7 +37,7 @@ _BATCH = "bench"
 
 
 def measure(size: Size) -> list[Figure]:
-    """How many times as fast, for each format on its own; and how many documents read differently."""
+    """Measure how many times as fast, for each format, and how many documents are read differently."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     figures = []
     with tempfile.TemporaryDirectory() as folder, warm_workers(DoctagsStage.preload) as backend:
@@ -50,7 +50,7 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _shared(path: Path, home: Path, backend: Any) -> Iterator[Figure]:
-    """One long document: read by one worker, and by both in ranges of pages."""
+    """Measure a long document: read by one worker, and by both in ranges of pages."""
     stage, options = DoctagsStage(), StageOptions()
     item = document_item(path)
     item = replace(item, output_paths=(str(Parts(Layout(home), stage.spec, _BATCH).path(item.item_id)),))
@@ -69,7 +69,7 @@ def _shared(path: Path, home: Path, backend: Any) -> Iterator[Figure]:
 
 
 def _compared(
-    kind: str, wanted: float, paths: Sequence[Path], home: Path, docling: Any, backend: Any
+    kind: str, least_ratio: float, paths: Sequence[Path], home: Path, docling: Any, backend: Any
 ) -> Iterator[Figure]:
     if not paths:
         yield Figure(f"{kind}: documents", 0, "docs", note="not measured: none that Docling can read")
@@ -81,7 +81,7 @@ def _compared(
     different = sum(mine != other for mine, other in zip(_staged(items, home), done.naive, strict=True))
     yield Figure(f"{kind}: Docling's loop", len(paths) / done.naive_s, "docs/s")
     yield Figure(f"{kind}: two workers", len(paths) / done.ours_s, "docs/s")
-    yield done.figure(f"{kind}: ratio", ">=", wanted)
+    yield done.figure(f"{kind}: ratio", ">=", least_ratio)
     yield Figure(f"{kind}: documents with other doctags", different, "docs", "=", 0)
 
 
@@ -98,10 +98,10 @@ def _staged(items: Sequence[WorkItem], home: Path) -> list[str]:
 
 
 def _readable(paths: Sequence[Path], docling: Any) -> list[Path]:
-    """Those that Docling can read and write; a folder of one's own may have others."""
-    found = []
+    """Return the documents that Docling can read and write; a user's folder may have others."""
+    readable = []
     for path in paths:
         with contextlib.suppress(Exception):
             docling.convert(path).document.export_to_doctags()
-            found.append(path)
-    return found
+            readable.append(path)
+    return readable

@@ -1,4 +1,4 @@
-"""Every benchmark by its name, which is its module's; imported only by who runs it, for many are dear."""
+"""Every benchmark by its module's name; imported only when run, because many imports are slow."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ NAMES = (
     "reruns",
     "coordinator_memory",
 )
-# What a quick run takes when it is not told: comparisons that say something also of little, and quickly.
+# The default of a quick run: comparisons that are fast and meaningful on little data.
 QUICK_NAMES = ("chunk_speed", "dense_speed", "vector_files", "reruns")
 _QUICK_SCALES: Mapping[str, float] = {
     "chunk_speed": 0.15,
@@ -41,16 +41,16 @@ _QUICK_SCALES: Mapping[str, float] = {
 
 
 def quick_scale(name: str) -> float:
-    """How much of it a quick run takes."""
+    """Return the scale of a quick run."""
     return _QUICK_SCALES.get(name, 0.1)
 
 
 def summary(name: str) -> str:
-    """The first line of what it says of itself."""
+    """Return the first line of its docstring."""
     return (importlib.import_module(f"{__package__}.{name}").__doc__ or "").partition("\n")[0]
 
 
 def measure_of(name: str) -> Callable[[Size], list[Figure]]:
-    """What measures."""
+    """Return its measuring function."""
     found: Callable[[Size], list[Figure]] = importlib.import_module(f"{__package__}.{name}").measure
     return found

@@ -1,10 +1,9 @@
-"""The whole graph again: with nothing changed, with 1 % changed all over the corpus, and killed half-way.
+"""The whole graph again: unchanged, with 1 % changed all over the corpus, and after a kill.
 
 Full runs and reruns take turns in this process, which has run the graph once before: neither pays for
-imports, the fork server or the model. What a command costs with its start is said beside it. Every round is
-a clean build of the corpus as it is then, so it is also the rebuild that the tables of the round before,
-brought up to date, must equal byte for byte. The last build is a command that is killed, and continued by
-another.
+imports, the fork server or the model. The time of a command with its start is reported too. Every round
+starts with a clean build of the current corpus, which must be byte-equal to the updated tables of the round
+before. The last build is a command that is killed and continued by another.
 """
 
 import tempfile
@@ -44,14 +43,14 @@ class _Corpus:
     files: Sequence[Path]
 
     def run(self, home: Path, *arguments: object) -> float:
-        """Seconds of `ingest all` inside this process."""
+        """Return the seconds of `ingest all` in this process."""
         home.mkdir(exist_ok=True)
         started = time.perf_counter()
         Command(home)("all", *arguments, INGEST_BATCHES__MAX_DOCUMENTS=str(BATCH_DOCUMENTS))
         return time.perf_counter() - started
 
     def change(self, number: int) -> None:
-        """One text in a hundred gets another sentence; they lie all over the corpus, so in every batch."""
+        """Change a sentence in 1 % of the texts, spread over the corpus and so over all batches."""
         texts = [path for path in self.files if path.suffix in (".md", ".html")]
         for path in texts[number :: round(1 / CHANGED_SHARE)]:
             with path.open("a", encoding="utf-8") as file:
@@ -59,9 +58,9 @@ class _Corpus:
 
 
 def measure(size: Size) -> list[Figure]:
-    """Ratios to the full run of the same round."""
-    with tempfile.TemporaryDirectory() as given:
-        folder = Path(given)
+    """Return ratios to the full run of the same round."""
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
         files = mixed_documents(folder / "corpus", size.of(DOCUMENTS))
         corpus = _Corpus(folder / "corpus", files)
         mixed_documents(folder / "first", 4)
@@ -74,23 +73,23 @@ def measure(size: Size) -> list[Figure]:
 def _round(home: Path, corpus: _Corpus, number: int) -> _Round:
     command = Command(home)
     full_s = corpus.run(home, "--input", corpus.folder)
-    built, made = command.hashes(), attempts(home)
+    built, attempted = command.hashes(), attempts(home)
     again_s, untouched = corpus.run(home), command.hashes()
     corpus.change(number)
     touched_s = corpus.run(home)
-    return _Round(full_s, again_s, touched_s, built, untouched, command.hashes(), made)
+    return _Round(full_s, again_s, touched_s, built, untouched, command.hashes(), attempted)
 
 
 def _figures(rounds: Sequence[_Round], count: int) -> list[Figure]:
-    full = tuple(made.full_s for made in rounds)
-    again = Comparison(full, tuple(made.again_s for made in rounds), None, None)
-    touched = Comparison(full, tuple(made.touched_s for made in rounds), None, None)
-    changed = sum(made.built != made.untouched for made in rounds)
+    full = tuple(round_.full_s for round_ in rounds)
+    again = Comparison(full, tuple(round_.again_s for round_ in rounds), None, None)
+    touched = Comparison(full, tuple(round_.touched_s for round_ in rounds), None, None)
+    changed = sum(round_.built != round_.untouched for round_ in rounds)
     other = sum(old.updated != new.built for old, new in pairwise(rounds))
     return [
         _full_size(again.figure(f"nothing of {count:,} changed: ratio", ">=", 50)),
         Figure("nothing changed: runs that changed a byte", changed, "runs", "=", 0),
-        # A second of each run goes into Dagster's own files; with those kept open, 20 was wanted.
+        # A second of each run is spent on opening Dagster's own files.
         _full_size(touched.figure(f"1 % of {count:,} changed: ratio", ">=", 12)),
         Figure("1 % changed: runs unlike a clean rebuild", other, "runs", "=", 0),
     ]
@@ -101,19 +100,19 @@ def _full_size(figure: Figure) -> Figure:
 
 
 def _commands(folder: Path, corpus: _Corpus, last: _Round) -> list[Figure]:
-    """A command killed when half of the attempts are made, one that continues, and one that finds it done."""
+    """Time a command killed half-way, one that continues, and one that has nothing to do."""
     home, half = folder / "home-killed", last.attempts // 2
     before = whole_run(
         home, "--input", corpus.folder, batch_documents=BATCH_DOCUMENTS, stop=lambda: attempts(home) >= half
     )
-    made = attempts(home)
+    attempted = attempts(home)
     after = whole_run(home, batch_documents=BATCH_DOCUMENTS)
-    work, found = attempts(home), Command(home).hashes()
-    names = sorted(found.keys() | last.updated.keys())
-    unlike = [name for name in names if found.get(name) != last.updated.get(name)]
+    work, hashes = attempts(home), Command(home).hashes()
+    names = sorted(hashes.keys() | last.updated.keys())
+    unlike = [name for name in names if hashes.get(name) != last.updated.get(name)]
     again = whole_run(home, batch_documents=BATCH_DOCUMENTS)
     share = Figure("killed: attempts of those uninterrupted", work / last.attempts, "times", "<=", 1.1)
-    note = f"finished attempts in the manifests: {made:,} when killed, {work:,} in all, of {last.attempts:,}"
+    note = f"finished attempts: {attempted:,} when killed, {work:,} in total, of {last.attempts:,}"
     return [
         replace(share, note=note),
         Figure(

@@ -1,7 +1,7 @@
-"""The order of work: wall time and mean completion time of each order against plan order.
+"""The order of work: wall time and mean completion time of each order, relative to plan order.
 
-Items sleep as long as they cost. Small-first and large-first are plan order over a plan that was put into
-that order, as far as a queue of `max_queue` items can; `sjf` is what the product makes of it.
+Items sleep as long as they cost. Small-first and large-first sort the plan, as far as a queue of `max_queue`
+items allows; `sjf` is the order of the product.
 """
 
 import heapq
@@ -29,7 +29,7 @@ ORDERS = ("fifo", "sjf", "small first", "large first")
 
 
 def measure(size: Size) -> list[Figure]:
-    """Ratios to plan order, each the mean over two, four and eight workers."""
+    """Return ratios to plan order, each the mean over two, four and eight workers."""
     figures: list[Figure] = []
     for name, costs in _distributions(size).items():
         for max_queue in QUEUES:
@@ -39,7 +39,7 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _distributions(size: Size) -> Mapping[str, list[float]]:
-    """Seconds per item, in plan order, together as much work in each."""
+    """Return seconds per item, in plan order, with equal totals."""
     rng = random.Random(7)
     costs = {
         "log-normal": [rng.lognormvariate(0, 1.5) for _ in range(size.of(ITEMS))],
@@ -58,18 +58,18 @@ def _scaled(costs: Sequence[float], total_s: float) -> list[float]:
 
 @dataclass
 class _Run(QuietHooks):
-    """One order's figures; made in a thread of its own, since sleeping items need no core."""
+    """The figures of one order, measured in its own thread, since sleeping items need no core."""
 
     order: str
     wall_s: float = 0.0
     ended_s: list[float] = field(default_factory=list)
 
     def after_item(self, item: WorkItem, result: Result | None, error: StageError | None) -> None:
-        """Remember when."""
+        """Record the time."""
         self.ended_s.append(time.perf_counter())
 
     def run(self, costs: Sequence[float], workers: int, max_queue: int) -> None:
-        """Run the stage and keep seconds from its start."""
+        """Run the stage and record seconds since its start."""
         plan = Plan(
             "order", [_item(n, cost) for n, cost in enumerate(_planned(costs, self.order, max_queue))]
         )
@@ -117,7 +117,7 @@ def _item(number: int, cost: float) -> WorkItem:
 
 
 def _planned(costs: Sequence[float], order: str, max_queue: int) -> list[float]:
-    """The costs as a queue of so many items would let them out."""
+    """Return the costs in the order in which a queue of this size releases them."""
     if order not in ("small first", "large first"):
         return list(costs)
     sign = 1 if order == "small first" else -1

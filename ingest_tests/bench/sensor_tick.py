@@ -1,4 +1,4 @@
-"""The sensor over 100,000 files of which none changed: how long a look takes, and how large its cursor is."""
+"""The sensor over 100,000 unchanged files: the time of a tick, and the size of its cursor."""
 
 import os
 import tempfile
@@ -37,7 +37,7 @@ def measure(size: Size) -> list[Figure]:
         second, second_s = _tick(sensor, instance, first.cursor)
     assert first.run_requests
     assert second.skip_reason is not None
-    assert f"{count} files looked at" in str(second.skip_reason.skip_message)
+    assert f"{count} files checked" in str(second.skip_reason.skip_message)
     return [
         Figure("files taken in", count / taken_in_s, "files/s"),
         Figure("a tick that requests every batch", first_s, "s"),
@@ -48,7 +48,7 @@ def measure(size: Size) -> list[Figure]:
 
 @contextmanager
 def _environment(folder: Path) -> Iterator[None]:
-    """As the servers see it: a home that the environment names, and files that need not settle."""
+    """Set a home in the environment, as for servers; its files need not settle."""
     home = folder / "home"
     home.mkdir()
     mine = {
@@ -63,7 +63,7 @@ def _environment(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _instance() -> Iterator[dg.DagsterInstance]:
-    """The home's own: real SQLite, real files."""
+    """Open the home's instance, with real SQLite and real files."""
     instance = open_instance(open_home().layout)
     try:
         yield instance

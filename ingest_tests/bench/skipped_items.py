@@ -1,4 +1,4 @@
-"""A million items that need not run: how fast they pass, and what they leave in memory."""
+"""A million items that need not run: their rate and their memory."""
 
 import time
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ MIB = 2**20
 
 
 def measure(size: Size) -> list[Figure]:
-    """Items per second, plan included, and growth of resident memory at its peak."""
+    """Items per second, including the plan, and growth of resident memory at its peak."""
     me, count = psutil.Process(), size.of(ITEMS)
     looks: list[int] = []
 

@@ -1,4 +1,4 @@
-"""One item stuck in native code among good ones: it is killed at its limit and costs nobody else."""
+"""One item stuck in native code among good ones: it is killed at its limit and does not affect the others."""
 
 import time
 
@@ -16,7 +16,7 @@ WORKERS = 2
 
 
 def measure(size: Size) -> list[Figure]:
-    """Wall time beyond what the good items need by themselves; the start of the processes counts."""
+    """Return the wall time beyond that of the good items alone, including the start of processes."""
     good = size.of(GOOD_ITEMS)
     items = [WorkItem("stuck-0", "f")]
     items += [WorkItem(f"sleep-{n}", "f", meta={"seconds": SECONDS_EACH}) for n in range(1, good + 1)]

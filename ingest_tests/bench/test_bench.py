@@ -1,4 +1,4 @@
-"""The benchmarks can be listed and run. How fast anything is, no test asks."""
+"""The benchmarks can be listed and run; no test asserts a speed."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from ingest_tests.bench.whole_runs import WholeRun, whole_run
 
 
 def test_every_benchmark_is_listed_with_its_purpose(capsys):
-    """The names are those that can be asked for."""
+    """The listed names are the accepted ones."""
     assert main(["--list"]) == 0
 
     lines = capsys.readouterr().out.splitlines()
@@ -28,7 +28,7 @@ def test_every_benchmark_is_listed_with_its_purpose(capsys):
 
 
 def test_a_tiny_run_gives_a_table_and_a_file(tmp_path, capsys):
-    """In a process of its own, as the real ones; the exit code says what the file says."""
+    """In a separate process, like real runs; the exit code matches the file."""
     file = tmp_path / "bench.json"
 
     code = main(["skipped_items", "--scale", "0.001", "--json", str(file)])
@@ -44,7 +44,7 @@ def test_a_tiny_run_gives_a_table_and_a_file(tmp_path, capsys):
 
 
 def test_a_benchmark_that_breaks_is_a_missed_figure(monkeypatch, capsys):
-    """Its own process ends with an error; ours says so in the table."""
+    """Its process ends with an error, which the table shows."""
     monkeypatch.setattr("ingest_tests.bench.apart.sys.executable", "/bin/false")
 
     assert main(["skipped_items"]) == 1
@@ -55,7 +55,7 @@ def test_a_benchmark_that_breaks_is_a_missed_figure(monkeypatch, capsys):
     ("relation", "holding", "missing"), [("<", 4, 5), ("<=", 5, 5.1), ("=", 5, 4), (">=", 5, 4)]
 )
 def test_one_missed_figure_is_exit_code_1(relation, holding, missing):
-    """Figures for information never are."""
+    """Figures for information are never missed."""
     good, bad = Figure("a", holding, "s", relation, 5), Figure("b", missing, "s", relation, 5)
 
     assert exit_code([("x", good), ("x", Figure("c", 1e9))]) == 0
@@ -65,7 +65,7 @@ def test_one_missed_figure_is_exit_code_1(relation, holding, missing):
 
 
 def test_two_ways_are_timed_in_turns():
-    """What the first of a round leaves behind helps each way alike."""
+    """What the first of a round leaves in caches helps both ways alike."""
     calls: list[str] = []
 
     found = compared(lambda: calls.append("naive"), lambda: calls.append("ours"), rounds=4, at_least_s=0)
@@ -86,19 +86,19 @@ def test_a_ratio_is_best_against_best_and_has_a_spread():
 
 
 def test_short_ways_are_timed_more_often():
-    """A neighbour who is busy for a tenth of a second must not decide."""
+    """A short load by another process must not decide."""
     assert len(compared(int, int, at_least_s=60).ours_seconds) == MOST_ROUNDS
     assert len(compared(lambda: time.sleep(0.05), int, at_least_s=0.12).ours_seconds) == ROUNDS
 
 
 def test_fewer_than_three_rounds_are_refused():
-    """The best of two is luck."""
+    """The best of two is chance."""
     with pytest.raises(ValueError, match="at least 3"):
         compared(int, int, rounds=2)
 
 
-def test_things_are_put_back_before_every_timed_call():
-    """A way that finds the other's work done would be measured for nothing."""
+def test_the_state_is_restored_before_every_timed_call():
+    """Otherwise a way would find the work of the other done."""
     calls: list[str] = []
 
     compared(
@@ -112,7 +112,7 @@ def test_things_are_put_back_before_every_timed_call():
 
 
 def test_an_unknown_name_is_wrong_usage(capsys):
-    """And the error names those that exist."""
+    """The error lists the known names."""
     with pytest.raises(SystemExit) as left:
         main(["fast_items"])
 
@@ -121,12 +121,12 @@ def test_an_unknown_name_is_wrong_usage(capsys):
 
 
 def test_a_tiny_size_still_has_an_item():
-    """A scale is a share, and a share of nothing measures nothing."""
+    """A share of nothing measures nothing."""
     assert [Size(scale).of(200) for scale in (1, 0.1, 0.0001)] == [200, 20, 1]
 
 
-def test_less_of_a_corpus_is_of_all_its_kinds(tmp_path):
-    """A quick run on one's own documents must be quick as well, and still say something of each kind."""
+def test_a_scaled_corpus_has_all_its_kinds(tmp_path):
+    """A quick run on the user's documents must cover each kind."""
     for kind, count in {"md": 40, "html": 10, "pdf": 1}.items():
         for number in range(count):
             (tmp_path / f"{number:02}.{kind}").touch()
@@ -138,7 +138,7 @@ def test_less_of_a_corpus_is_of_all_its_kinds(tmp_path):
 
 
 def test_a_figure_that_needs_the_full_size_is_information_at_a_smaller_one():
-    """A start that nothing outweighs decides the ratio of a small corpus."""
+    """Start-up costs dominate the ratio of a small corpus."""
     figure = Figure("rerun", 12, "times", ">=", 50, note="60 s against 5 s", needs_full_size=True)
 
     small, full = figure.at(Size(0.1)), figure.at(Size(1))
@@ -148,7 +148,7 @@ def test_a_figure_that_needs_the_full_size_is_information_at_a_smaller_one():
 
 
 def test_a_quick_run_says_at_which_scale_each_was_measured(tmp_path):
-    """The file can be told from one of a full run."""
+    """So its file differs from that of a full run."""
     file = tmp_path / "bench.json"
 
     main(["stuck_item", "--quick", "--json", str(file)])
@@ -156,8 +156,8 @@ def test_a_quick_run_says_at_which_scale_each_was_measured(tmp_path):
     assert json.loads(file.read_text(encoding="utf-8"))["scale"] == {"stuck_item": quick_scale("stuck_item")}
 
 
-def test_memory_is_drawn_as_a_line_and_as_a_picture():
-    """Flat is near one, peak to peak; the picture has a mark where a batch ended."""
+def test_memory_is_drawn_as_a_sparkline_and_as_a_plot():
+    """Flat is near one, peak to peak; the plot has a mark where a batch ended."""
     run = WholeRun(resident=[(0, 50), (0, 100), (1, 90), (1, 98), (2, 104)])
 
     (figure,) = memory_figures(run, 2000)
@@ -168,7 +168,7 @@ def test_memory_is_drawn_as_a_line_and_as_a_picture():
 
 
 def test_a_format_that_a_corpus_lacks_is_not_measured(tmp_path):
-    """Docling refuses to read nothing; the line says that nothing was read."""
+    """Docling rejects an empty list; the line says that nothing was read."""
     (figure,) = reading_speed._compared("docx", 1.7, [], tmp_path, None, None)
 
     assert (figure.name, figure.value, figure.is_ok) == ("docx: documents", 0, True)
@@ -176,7 +176,7 @@ def test_a_format_that_a_corpus_lacks_is_not_measured(tmp_path):
 
 
 def test_reading_is_compared_in_rounds_that_have_a_spread(tmp_path, monkeypatch):
-    """One ratio alone says nothing of how sure it is."""
+    """A single ratio has no confidence."""
     path = tmp_path / "a.md"
     path.write_text("# Bees\n")
     monkeypatch.setattr(reading_speed, "docling_loop", lambda docling, paths: time.sleep(0.2) or ["bees"])
@@ -191,8 +191,8 @@ def test_reading_is_compared_in_rounds_that_have_a_spread(tmp_path, monkeypatch)
     assert figures["md: documents with other doctags"].value == 0
 
 
-def test_a_corpus_without_text_gives_way_to_the_samples(tmp_path):
-    """Vectors are made of chunks, and somebody's folder may hold scans alone."""
+def test_a_corpus_without_text_is_replaced_by_the_samples(tmp_path):
+    """A user's folder may contain only scans."""
     (tmp_path / "scan.pdf").write_bytes(b"%PDF-1.4")
 
     texts, note = chunk_texts(Size(0.1, tmp_path), 4)
@@ -201,8 +201,8 @@ def test_a_corpus_without_text_gives_way_to_the_samples(tmp_path):
     assert str(tmp_path) in note
 
 
-def test_a_corpus_without_documents_gives_way_to_those_that_are_made(tmp_path, monkeypatch):
-    """Chunks of nothing are equal, and quick: they must not pass."""
+def test_a_corpus_without_documents_is_replaced_by_generated_ones(tmp_path, monkeypatch):
+    """Chunks of nothing would be equal and fast."""
     monkeypatch.setattr(chunk_speed, "_MADE", ("md",))
     corpus, folder = tmp_path / "corpus", tmp_path / "made"
     corpus.mkdir()
@@ -214,8 +214,8 @@ def test_a_corpus_without_documents_gives_way_to_those_that_are_made(tmp_path, m
     assert str(corpus) in note
 
 
-def test_a_command_that_ends_before_it_is_killed_is_no_killed_command(tmp_path):
-    """What was not interrupted proves nothing about going on."""
+def test_a_command_that_ends_before_the_kill_fails_the_benchmark(tmp_path):
+    """An uninterrupted command proves nothing about continuing."""
     with pytest.raises(AssertionError, match="not killed"):
         whole_run(tmp_path / "home", "--help", batch_documents=1, stop=lambda: False)
 

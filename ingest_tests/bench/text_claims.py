@@ -1,4 +1,4 @@
-"""Claims on texts: 500 more where a million are known, and the end of 500 that others repeat."""
+"""Claims on texts: add 500 where a million exist, and remove 500 that others duplicate."""
 
 import hashlib
 import tempfile
@@ -17,7 +17,7 @@ _ROWS_AT_A_TIME = 50_000
 
 
 def measure(size: Size) -> list[Figure]:
-    """On SQLite. Half of the new documents repeat known ones."""
+    """Run on SQLite; half of the new documents duplicate known ones."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.sqlite")
         known = size.of(KNOWN)

@@ -1,4 +1,4 @@
-"""Items that do nothing: what the runner itself costs per item, and the manifest's share of it."""
+"""Items that do nothing: the runner's cost per item, and the manifest's share of it."""
 
 import tempfile
 import time
@@ -19,11 +19,11 @@ ROUNDS = 2
 
 
 def measure(size: Size) -> list[Figure]:
-    """Rates by the wall clock; the manifest's share in CPU time, which a busy machine does not change."""
+    """Rates by the wall clock; the manifest's share in CPU time, which other processes do not affect."""
     count = size.of(ITEMS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "manifest.jsonl"
-        rounds = [  # in turns, and the best of each: a busy neighbour must not decide
+        rounds = [  # in turns, and the best of each: other processes must not decide
             (_run(ThreadBackend(THREADS), count, path), _run(ThreadBackend(THREADS), count, None))
             for _ in range(ROUNDS)
         ]
@@ -38,7 +38,7 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _run(backend: ExecutionBackend, count: int, manifest: Path | None) -> tuple[float, float]:
-    """Seconds by the clock, and CPU seconds of this process."""
+    """Return wall seconds, and CPU seconds of this process."""
     items = (WorkItem(f"ok-{number}", fingerprint="f") for number in range(count))
     started, cpu = time.perf_counter(), time.process_time()
     outcome = run_stage(

@@ -18,7 +18,7 @@ DIM = 384
 
 
 def measure(size: Size) -> list[Figure]:
-    """Seconds to the file; then every bit of it is read again. Ours are on the disk then, too."""
+    """Time writing, including the flush to disk on our side; then read and compare every bit."""
     count = size.of(VECTORS)
     vectors = np.random.default_rng(7).standard_normal((count, DIM), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -41,20 +41,20 @@ def measure(size: Size) -> list[Figure]:
 
 
 def _ids(count: int) -> pa.Table:
-    """As the dense stage has them: columns of the chunks table."""
+    """Return the ids as the dense stage has them: columns of the chunks table."""
     names = pa.array([f"{number:032x}" for number in range(count)])
     columns = {"chunk_id": names, "doc_id": pa.array(["a"] * count), "ordinal": pa.array(range(count))}
     return pa.table(columns)
 
 
 def _lists(path: Path, ids: list[dict[str, Any]], vectors: np.ndarray) -> None:
-    """As one writes it without thinking of Arrow: a dictionary for each row, a list for each vector."""
+    """Write without Arrow: a dictionary for each row, a list for each vector."""
     rows = [known | {"vector": v.tolist(), "norm": 1.0} for known, v in zip(ids, vectors, strict=True)]
     pq.write_table(pa.Table.from_pylist(rows), path)
 
 
 def _columns(path: Path, ids: pa.Table, vectors: np.ndarray) -> None:
-    """As the dense stage and the commit do it, flush to the disk included."""
+    """Write like the dense stage and the commit, including the flush to disk."""
     spec = dense_spec(DIM)
     kind = spec.schema.field("vector").type
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), type=kind)
@@ -64,7 +64,7 @@ def _columns(path: Path, ids: pa.Table, vectors: np.ndarray) -> None:
 
 
 def _other_rows(path: Path, ids: pa.Table, vectors: np.ndarray) -> int:
-    """Rows whose id or any bit of whose vector is not what was written."""
+    """Count rows whose id or vector differs from what was written."""
     table = pq.read_table(path).combine_chunks()
     if table.num_rows != len(vectors):
         return len(vectors)

@@ -1,4 +1,4 @@
-"""`ingest all` in a process of its own, as a shell starts it: its seconds, and its memory meanwhile."""
+"""`ingest all` in a separate process, as started by a shell: its seconds and its memory."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ _LAST_TABLES = ("dense", "lexical")
 
 @dataclass(slots=True)
 class WholeRun:
-    """Seconds of the command, start included; what it said; resident bytes with the batches done by then."""
+    """Seconds of the command including start, its output, and samples of memory and finished batches."""
 
     seconds: float = 0.0
     said: dict[str, Any] = field(default_factory=dict)
@@ -29,21 +29,21 @@ class WholeRun:
 
     @property
     def inner_seconds(self) -> float:
-        """Those after the start of Python and its imports, and after the look at the folders."""
+        """Return the seconds after the start of Python, the imports and the scan."""
         return float(self.said["wall_seconds"])
 
 
 def whole_run(
     home: Path, *arguments: object, batch_documents: int, stop: Callable[[], bool] | None = None
 ) -> WholeRun:
-    """Run the command to its end; or kill it, workers and all, as soon as `stop` says so.
+    """Run the command to its end; or kill it, with its workers, as soon as `stop` returns true.
 
     Fails when the command came to its end before that: nothing would have been interrupted.
     """
     home.mkdir(exist_ok=True)
     own = {"INGEST_BATCHES__MAX_DOCUMENTS": str(batch_documents), "INGEST_HOME": str(home)}
     surroundings = clean_environment() | own
-    surroundings.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: modules are compiled once
+    surroundings.pop("PYTHONDONTWRITEBYTECODE", None)  # like an installed package: modules are compiled once
     run, started = WholeRun(), time.perf_counter()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         line = Command(home).line("all", *arguments, "--json")
@@ -66,7 +66,7 @@ def _watch(
     coordinator = psutil.Process(child.pid)
     while child.poll() is None:
         if stop is not None and stop():
-            child.kill()  # its workers hang on a lifeline, and end with it
+            child.kill()  # its workers end with it
             child.wait()
             return
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -84,6 +84,6 @@ def _batches_done(home: Path) -> int:
 
 
 def attempts(home: Path) -> int:
-    """Rows that the manifests have of finished attempts, over all stages: what was really computed."""
+    """Count the finished attempts in the manifests of all stages: the work that was really done."""
     files = (home / "state" / "manifests").glob("*.jsonl")
     return sum(file.read_bytes().count(b"\n") for file in files)

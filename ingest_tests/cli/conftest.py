@@ -1,4 +1,4 @@
-"""A web site for commands that fetch."""
+"""A web site to fetch from."""
 
 from collections.abc import Iterator
 

@@ -10,7 +10,7 @@ BACK = b"<html><body><p>The page is back and says again what it said before it w
 
 
 class Web:
-    """Two pages that are not there; `up` are those that come up after all."""
+    """Two missing pages; those in `up` exist after all."""
 
     def __init__(self, site: Site) -> None:
         self.site, self.up = site, set[str]()
@@ -30,11 +30,11 @@ class Failed(Command):
     web: Web
 
     def codes(self, *arguments: object) -> dict[str, str]:
-        """What `list` says: code by document."""
+        """The codes that `list` prints, by document."""
         return {f["doc_id"]: f["code"] for f in self.json("failures", "list", *arguments)["failures"]}
 
     def attempts(self) -> dict[str, int]:
-        """What `list` says: attempts by document."""
+        """The attempts that `list` prints, by document."""
         return {f["doc_id"]: f["attempts"] for f in self.json("failures", "list")["failures"]}
 
     def settings(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A plan held against the run that follows: no more is done than was said."""
+"""Compare a plan with the run that follows: the run does no more than planned."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ STAGES = ("documents", "doctags", "admission", "chunks", "dense", "lexical")
 
 
 def worth_reading(text: str) -> str:
-    """A text like no other, and long enough to be admitted."""
+    """Return a unique text that is long enough to be admitted."""
     return f"{text} This is what a beekeeper wrote about it on a long winter evening."
 
 
@@ -38,23 +38,27 @@ class World:
         self.command("queue", "enqueue", doc_id, f"--{flag}", where)
 
     def page(self, name: str, text: str) -> str:
-        """A page that is there, and its URL."""
+        """Serve a page and return its URL."""
         body = f"<html><body><h1>{name}</h1><p>{worth_reading(text)}</p></body></html>".encode()
         return self.site.page(f"/{name}", lambda visit: visit.reply(200, body, content_type="text/html"))
 
     def rows(self) -> set[tuple[str, str]]:
-        """Which table holds rows of which document."""
-        found = set()
+        """Return the documents that have rows, by table."""
+        documents = set()
         for stage in STAGES:
             asset = stage if stage in STAGES[:4] else f"embeddings/{stage}"
             files = (self.command.home / "data" / asset).glob("*.parquet")
-            for file in (each for each in files if read_footer(each) is not None):  # a damaged one has none
-                found |= {(stage, doc_id) for doc_id in pl.read_parquet(file, columns=["doc_id"])["doc_id"]}
-        return found
+            for file in (
+                each for each in files if read_footer(each) is not None
+            ):  # damaged files have no footer
+                documents |= {
+                    (stage, doc_id) for doc_id in pl.read_parquet(file, columns=["doc_id"])["doc_id"]
+                }
+        return documents
 
     def deleted(self) -> set[str]:
-        """What the ledger knows to be deleted; a moved document is not, under any id."""
-        documents = open_home(self.command.home, only_looks=True).ledger.documents()
+        """Return the deleted documents; a moved document is not deleted, under any id."""
+        documents = open_home(self.command.home, read_only=True).ledger.documents()
         return {document.doc_id for document in documents if document.is_deleted()}
 
     def agree(self, *flags: object, check: int | None = 0, freed: int = 0, **environment: str) -> "Compared":
@@ -83,7 +87,7 @@ class World:
 
 @dataclass(frozen=True)
 class Compared:
-    """What was said and what was done, which agree."""
+    """What was planned and what was done, which agree."""
 
     planned: dict[str, Any]
     ran: dict[str, Any]
@@ -91,11 +95,11 @@ class Compared:
 
     @property
     def totals(self) -> dict[str, int]:
-        """What was said, without zeros."""
+        """Return the planned totals, without zeros."""
         return {name: count for name, count in self.planned["totals"].items() if count}
 
     @property
     def scheduled(self) -> dict[str, int]:
-        """What was done in each stage, without zeros."""
+        """Return what was done in each stage, without zeros."""
         stages = self.ran["stages"].items()
         return {stage: totals["scheduled"] for stage, totals in stages if totals["scheduled"]}

@@ -1,4 +1,4 @@
-"""A small web site for the commands of the queue, and what a command needs to visit it."""
+"""A small web site for the queue commands, and the settings with which a command can fetch from it."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 from ingest_tests.intake.fetch.site import Site, Visit
 
-# The loopback may be visited, politeness costs no time, and a failed page is tried again after a second.
+# Loopback is allowed, there is no pause between requests, and a failed page is retried after a second.
 WEB = {
     "INGEST_FETCH__ALLOW_PRIVATE": "true",
     "INGEST_FETCH__POLITENESS_DELAY_S": "0",
@@ -20,29 +20,29 @@ WEB = {
 
 
 def note(name: str) -> bytes:
-    """A Markdown document that no other is equal to."""
+    """Return a Markdown document with unique text."""
     return f"# {name}\n\nWhat every beekeeper should know of {name} is written down here.\n".encode()
 
 
 def put_note(site: Site, name: str) -> str:
-    """A page that is always there."""
+    """Serve a page that always exists."""
     return site.page(f"/{name}.md", lambda visit: serve_note(visit, name))
 
 
 def serve_note(visit: Visit, name: str) -> None:
-    """The note of a name."""
+    """Return the note with this name."""
     visit.reply(200, note(name), content_type="text/markdown")
 
 
 def write_list(folder: Path, *artifacts: dict[str, Any]) -> Path:
-    """A list of artifacts."""
+    """Write a list of artifacts."""
     file = folder / "list.jsonl"
     file.write_text("".join(json.dumps(artifact) + "\n" for artifact in artifacts), encoding="utf-8")
     return file
 
 
 class Crowd:
-    """How many are inside at the same time, and how many were at most."""
+    """Counts how many callers are inside at the same time, and the maximum."""
 
     def __init__(self) -> None:
         self.most = 0
@@ -51,7 +51,7 @@ class Crowd:
 
     @contextlib.contextmanager
     def inside(self, seconds: float) -> Iterator[None]:
-        """Stay for a while, seen by the others."""
+        """Stay for a while, so that others can be counted."""
         with self._lock:
             self._now += 1
             self.most = max(self.most, self._now)

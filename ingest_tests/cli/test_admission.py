@@ -1,4 +1,4 @@
-"""Verdicts as a person meets them: in `ingest all`, `ingest inspect` and `ingest status`."""
+"""Verdicts as the user sees them: in `ingest all`, `ingest inspect` and `ingest status`."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from ingest_tests.conftest import Command
 STORY = """# The winter of the bees
 
 In November the colonies draw together into a cluster and stop flying. They eat what the summer left,
-and whoever opens a hive now costs them a week of warmth. A keeper listens at the wall instead.
+and anybody who opens a hive now costs them a week of warmth. A keeper listens at the wall instead.
 
 In January the queen begins to lay again, long before the first willow flowers. From now on a colony needs
 twice as much food as before, and most of those that starve do so in March and not in winter.
@@ -24,7 +24,7 @@ NEAR = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A story, its copy as another kind of file, one that was touched up, and two that are no story."""
+    """A story, its copy in another file format, an edited version, and two documents that are rejected."""
     folder = tmp_path / "stories"
     folder.mkdir()
     (folder / FIRST).write_text(STORY)
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def verdicts(command: Command) -> dict[str, tuple[str, str | None]]:
-    """Each document's reason, or its tier, and whom it repeats."""
+    """Return each document's reason, or its tier, and the document it duplicates."""
     rows = pl.read_parquet(command.home / "data/admission/*.parquet").iter_rows(named=True)
     return {
         row["doc_id"].removeprefix("stories:"): (
@@ -53,12 +53,12 @@ def verdicts(command: Command) -> dict[str, tuple[str, str | None]]:
 
 
 def chunked(command: Command) -> set[str]:
-    """The documents that a search can find."""
+    """Return the documents that a search can find."""
     return set(pl.read_parquet(command.home / "data/chunks/*.parquet")["doc_id"])
 
 
-def test_what_is_rejected_is_explained_and_not_chunked(ingest: Command, folder: Path):
-    """An exact copy is one whatever kind of file it is; near copies are kept unless somebody minds."""
+def test_rejected_documents_are_explained_and_not_chunked(ingest: Command, folder: Path):
+    """An exact copy is rejected in any file format; near copies are kept by default."""
     result = ingest.json("all", "--input", folder)
 
     assert (result["admitted"], result["rejected"]) == (2, 3)
@@ -71,32 +71,33 @@ def test_what_is_rejected_is_explained_and_not_chunked(ingest: Command, folder: 
     }
     assert chunked(ingest) == {f"stories:{FIRST}", f"stories:{LAST}"}
     assert f"rejected at doc_dedup: duplicate of stories:{FIRST}" in ingest("inspect", "copy.html").stdout
-    assert "rejected at fast_filter: too_short (9 against 100)" in ingest("inspect", "scrap.md").stdout
+    assert "rejected at fast_filter: too_short (9, limit 100)" in ingest("inspect", "scrap.md").stdout
     assert "rejected at structural_filter: login_page (" in ingest("inspect", "login.html").stdout
     assert "  admitted as TIER0\n" in ingest("inspect", FIRST).stdout
     said = ingest("status").stdout
     assert "2 documents admitted, 3 rejected: " in said
     assert "structural_filter: login_page (1)" in said
     assert ingest.json("status")["rejections"]["fast_filter: too_short"] == 1
+    assert "stories:scrap.md  admission  rejected: too_short\n" in ingest("status", "--documents").stdout
 
 
 @pytest.mark.graph
-def test_near_copies_are_rejected_where_somebody_minds(ingest: Command, folder: Path):
-    """With the likeness that decided; and admitted again when nobody minds any more."""
+def test_near_copies_are_rejected_if_the_settings_say_so(ingest: Command, folder: Path):
+    """The verdict has the similarity; without the setting they are admitted again."""
     ingest("all", "--input", folder, **NEAR)
-    told = ingest("inspect", LAST, **NEAR).stdout
+    output = ingest("inspect", LAST, **NEAR).stdout
     minded = verdicts(ingest)
     ingest("all")
 
     assert minded[LAST] == ("near_duplicate", f"stories:{FIRST}")
-    assert f"rejected at doc_dedup: near_duplicate of stories:{FIRST}, similarity 0.8" in told
+    assert f"rejected at doc_dedup: near_duplicate of stories:{FIRST}, similarity 0.8" in output
     assert verdicts(ingest)[LAST] == ("TIER0", None)
     assert f"stories:{LAST}" in chunked(ingest)
 
 
 @pytest.mark.graph
 def test_when_the_first_goes_or_changes_its_copies_take_its_place(ingest: Command, folder: Path):
-    """In one command, also where they are in another batch."""
+    """In one command, also for copies in another batch."""
     more = {"INGEST_BATCHES__MAX_DOCUMENTS": "2", **NEAR}
     ingest("all", "--input", folder, **more)
     (folder / FIRST).unlink()

@@ -1,10 +1,11 @@
-"""What each command says and answers."""
+"""The output and exit code of each command."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from ingest_assets.app.inspect import ids_ending_in
 from ingest_tests.conftest import Command
 
 
@@ -37,7 +38,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself_and_takes_home_and_json(name: str, capsys):
-    """`--help` is worth reading."""
+    """`--help` of each command."""
     from ingest_assets.cli.main import run
 
     assert run([name, "--help"]) == 0
@@ -47,14 +48,15 @@ def test_every_command_explains_itself_and_takes_home_and_json(name: str, capsys
 
 
 def test_the_json_object_says_the_same_as_the_text(done: Command):
-    """Programs and people must not be told different things."""
+    """Text and JSON must agree."""
     result = done.json("all", check=1)
     text = done("all", check=1)
 
     assert result["exit_code"] == 1
     assert (
         f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
-        f"{result['admitted']} admitted, {result['chunks']} chunks, {result['vectors']} vectors, "
+        f"{result['admitted']} admitted, {result['rejected']} rejected, {result['chunks']} chunks, "
+        f"{result['vectors']} vectors, "
         f"{len(result['failures'])} failed" in text.stdout
     )
     assert (
@@ -78,7 +80,7 @@ def test_status_shows_each_documents_checkpoint(done: Command):
 
 
 def test_inspect_finds_a_document_by_the_end_of_its_id(done: Command):
-    """Nobody types a whole id."""
+    """Whole ids are too long to type."""
     result = done.json("inspect", "swarm.md")
 
     assert result["doc_id"] == "notes:swarm.md"
@@ -89,8 +91,26 @@ def test_inspect_finds_a_document_by_the_end_of_its_id(done: Command):
     assert "E_PARSE_CORRUPT" in done("inspect", "broken.pdf").stdout
 
 
-def test_plan_says_what_would_run_and_touches_nothing(done: Command, tmp_path: Path):
-    """Looking must not change what is looked at."""
+def test_inspect_finds_a_document_by_its_path(done: Command):
+    """The path is what a reader of a failure has at hand."""
+    path = done.json("inspect", "swarm.md")["documents"]["path"]
+
+    assert done.json("inspect", path)["doc_id"] == "notes:swarm.md"
+
+
+def test_a_complete_file_name_goes_before_an_ending():
+    """`report.pdf` is neither `broken-report.pdf` nor the file of that name in a subfolder."""
+    ids = ["a:broken-report.pdf", "a:sub/report.pdf", "a:report.pdf", "a:other/letter.pdf"]
+
+    assert ids_ending_in(ids, "report.pdf") == ["a:report.pdf"]
+    assert ids_ending_in(ids, "letter.pdf") == ["a:other/letter.pdf"]
+    assert ids_ending_in(ids[:2], "report.pdf") == ["a:sub/report.pdf"]
+    assert ids_ending_in(ids, "-report.pdf") == ["a:broken-report.pdf"]
+    assert len(ids_ending_in(ids, ".pdf")) == 4
+
+
+def test_plan_shows_what_would_run_and_changes_nothing(done: Command, tmp_path: Path):
+    """Reading must not change the home."""
     folder = tmp_path / "more"
     folder.mkdir()
     (folder / "new.md").write_text("# New\n\nA new note.\n")
@@ -108,7 +128,7 @@ def test_plan_says_what_would_run_and_touches_nothing(done: Command, tmp_path: P
 
 
 def test_a_first_run_can_be_previewed_before_there_is_a_home(tmp_path: Path, notes: Path):
-    """Looking first is what a careful person does."""
+    """Before a first run, a careful user plans it."""
     command = Command(tmp_path / "not-yet")
 
     result = command.json("all", "--input", notes, "--dry-run")
@@ -118,7 +138,7 @@ def test_a_first_run_can_be_previewed_before_there_is_a_home(tmp_path: Path, not
 
 
 def test_until_and_from_choose_the_stages(ingest: Command, notes: Path):
-    """A user may look at the doctags before chunking."""
+    """A user can read the doctags before chunking."""
     first = ingest.json("all", "--input", notes, "--until", "doctags")
     then = ingest.json("all", "--from", "admission", "--until", "chunks")
 
@@ -128,14 +148,14 @@ def test_until_and_from_choose_the_stages(ingest: Command, notes: Path):
 
 
 def test_from_a_stage_whose_input_is_missing_is_explained(ingest: Command, notes: Path):
-    """Dagster's wrapping must not hide the reason."""
+    """Dagster's wrapper must not hide the reason."""
     done = ingest("chunk", "--input", notes, "--from", "chunks", check=1)
 
     assert " is not complete: admission has no table for batch " in done.stderr
 
 
 def test_an_error_budget_stops_the_stage_and_keeps_what_is_done(ingest: Command, notes: Path):
-    """Zero means: stop on the first failure."""
+    """Zero means: stop at the first failure."""
     (notes / "a-broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
 
     stopped = ingest("doctags", "--input", notes, "--error-budget", 0, "--workers", 1, check=1)
@@ -146,7 +166,7 @@ def test_an_error_budget_stops_the_stage_and_keeps_what_is_done(ingest: Command,
 
 @pytest.mark.slow
 def test_doctor_finds_a_missing_source(done: Command):
-    """The doctor looks where the trouble will be."""
+    """Before a run fails because of it."""
     found = done("doctor", check=1, INGEST_SOURCES__GONE__PATH="/nowhere/at/all")
 
     assert "ok    model" in found.stdout

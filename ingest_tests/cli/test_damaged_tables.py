@@ -1,4 +1,4 @@
-"""Tables that a bad disk has damaged: named in one line, put aside, and made again by the next runs."""
+"""Damaged tables are reported in one line, moved to quarantine, and rebuilt by the next runs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +34,7 @@ def table_of(home: Command, stage: str) -> Path:
 
 @pytest.mark.parametrize("stage", ["doctags", "chunks"])
 def test_a_table_with_damaged_rows_is_named_in_one_line(ingested: Command, stage: str) -> None:
-    """Not in a traceback, by those who only look; and they change nothing."""
+    """Read-only commands report it without a traceback and change nothing."""
     path = table_of(ingested, stage)
     zero_the_rows(path)
     before = path.read_bytes()
@@ -48,11 +48,11 @@ def test_a_table_with_damaged_rows_is_named_in_one_line(ingested: Command, stage
 
 
 def test_an_index_of_damaged_tables_names_the_file(ingested: Command) -> None:
-    """It is opened by programs that know nothing of this one."""
+    """Other programs read it without this package."""
     path = table_of(ingested, "embeddings/lexical")
     zero_the_rows(path)
 
-    with pytest.raises(TableDamaged, match=rf"{path.name} is damaged .*; remove it and run"):
+    with pytest.raises(TableDamaged, match=rf"{path.name} is damaged .*Remove it and run"):
         LexicalIndex.open(ingested.home / "data")
 
 
@@ -66,10 +66,10 @@ def test_an_index_of_damaged_tables_names_the_file(ingested: Command) -> None:
         ("chunks", put_a_folder_in_its_place),
     ],
 )
-def test_a_damaged_table_is_made_again_when_it_is_needed(
+def test_a_damaged_table_is_rebuilt_when_it_is_needed(
     ingested: Command, stage: str, damage: Callable[[Path], None]
 ) -> None:
-    """All tables below are lost: the first run may find the damage, the second mends it; no row is lost."""
+    """With all tables below lost, the first run finds the damage and the second rebuilds; no row is lost."""
     before, path = ingested.hashes(), table_of(ingested, stage)
     below = STAGES[STAGES.index(stage) + 1 :] if not stage.startswith("embeddings") else []
     damage(path)
@@ -79,7 +79,7 @@ def test_a_damaged_table_is_made_again_when_it_is_needed(
     first = ingested("all", check=None)
     if first.returncode:
         assert "Traceback" not in first.stdout + first.stderr
-        assert f"{path} was damaged and is put aside as" in first.stdout + first.stderr
+        assert f"{path} is damaged and was moved to" in first.stdout + first.stderr
         ingested("all")
     if below:
         pq.ParquetFile(path).read()

@@ -1,4 +1,4 @@
-"""The dry run against reality: the next run does what it says, and never more."""
+"""The dry run against reality: the next run does what it shows, and never more."""
 
 import random
 from collections.abc import Iterator
@@ -44,12 +44,12 @@ def _fresh(root: Path, more: str = "") -> Command:
 
 
 def all_of(count: int) -> dict[str, int]:
-    """So many documents in every step."""
+    """Return this number of documents in every step."""
     return dict.fromkeys(("documents", "doctags", "admission", "chunks", "embeddings"), count)
 
 
 def test_a_first_run_of_a_folder_that_is_not_watched_yet(tmp_path: Path, site: Site):
-    """New documents have no batch yet, and count in every stage; one that cannot be read shows only then."""
+    """New documents count in every stage; an unreadable one is only noticed when it runs."""
     world = World(_fresh(tmp_path), write_notes(tmp_path / "notes"), site)
     (world.folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
 
@@ -61,7 +61,7 @@ def test_a_first_run_of_a_folder_that_is_not_watched_yet(tmp_path: Path, site: S
 
 
 def test_changed_moved_deleted_and_new_files_at_once(world: World):
-    """Each counts in every step; that one only moved is found out when it runs."""
+    """Each counts in every step; a mere move is only noticed when it runs."""
     world.write("swarm.md", f"# Swarms\n\n{worth_reading('Now in June.')}\n")
     world.write("new/one.md", f"# One\n\n{worth_reading('A new note.')}\n")
     (world.folder / "varroa.html").rename(world.folder / "new" / "mites.html")
@@ -80,8 +80,8 @@ def test_changed_moved_deleted_and_new_files_at_once(world: World):
     }
 
 
-def test_a_file_that_is_back_again(world: World):
-    """Before its rows were removed nothing is to be done, afterwards all of it."""
+def test_a_restored_file(world: World):
+    """Before its rows were removed there is nothing to do, afterwards everything."""
     path = world.folder / "feeding.md"
     text = path.read_text()
     path.unlink()
@@ -91,8 +91,8 @@ def test_a_file_that_is_back_again(world: World):
     assert world.agree().totals == all_of(1) | {"skipped": 2}
 
 
-def test_what_is_queued_is_fetched_and_goes_through_every_stage(world: World, tmp_path: Path):
-    """By path and by URL; nobody asks the site before the run does."""
+def test_queued_artifacts_are_fetched_and_go_through_every_stage(world: World, tmp_path: Path):
+    """By path and by URL; the plan does not contact the site."""
     other = tmp_path / "elsewhere.md"
     other.write_text(f"# Elsewhere\n\n{worth_reading('Queued by path.')}\n")
     world.queue("by-path", path=other)
@@ -106,8 +106,8 @@ def test_what_is_queued_is_fetched_and_goes_through_every_stage(world: World, tm
     assert world.agree().totals == {"skipped": 5}
 
 
-def test_a_page_that_is_lost_and_one_that_has_to_wait(world: World):
-    """The lost one failed before, the other is for later; neither makes a run."""
+def test_an_abandoned_page_and_a_delayed_one(world: World):
+    """The first failed before, the second is not due; neither needs a run."""
     world.queue("lost", url=world.site.page("/lost", lambda visit: visit.reply(404)))
     world.queue("later", url=world.site.page("/later", lambda visit: visit.reply(503)))
 
@@ -120,8 +120,8 @@ def test_a_page_that_is_lost_and_one_that_has_to_wait(world: World):
     assert compared.visits == 0
 
 
-def test_a_second_look_at_a_page_may_be_a_conversion_and_rarely_is(world: World):
-    """Pages that are looked at again rarely changed."""
+def test_a_refreshed_page_counts_as_a_possible_conversion(world: World):
+    """Refreshed pages rarely changed."""
     world.queue("page", url=world.site.page("/page", _with_etag))
     world.command("all")
     world.command("queue", "refresh", "page")
@@ -139,7 +139,7 @@ def _with_etag(visit: Visit) -> None:
 
 
 def test_stored_bytes_that_are_lost_are_fetched_again_when_their_batch_runs(world: World):
-    """Their rows stay as they are."""
+    """Their rows are not changed."""
     world.queue("page", url=world.page("kept", "Its bytes will be lost."))
     world.command("all")
     for blob in (world.command.home / "data" / "blobs" / "sha256").rglob("*"):
@@ -153,7 +153,7 @@ def test_stored_bytes_that_are_lost_are_fetched_again_when_their_batch_runs(worl
 
 
 def test_a_forced_run_does_everything_again_also_what_moved(world: World):
-    """Known failures are tried again, and nothing comes of them further down."""
+    """Known failures are retried, and have no rows further down."""
     (world.folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
     world.command("all", check=1)
     (world.folder / "swarm.md").rename(world.folder / "moved.md")
@@ -177,7 +177,7 @@ def test_other_settings_make_stale_what_depends_on_them(world: World):
 
 
 def test_a_folder_that_moved_as_a_whole_is_not_converted_again(world: World, tmp_path: Path):
-    """Its documents' rows name the new place, and that is all."""
+    """Only the paths in its documents' rows change."""
     world.folder.rename(tmp_path / "elsewhere")
     settings = world.command.home / "ingest.toml"
     settings.write_text(f'{SETTINGS}[sources.notes]\npath = "{tmp_path / "elsewhere"}"\n')
@@ -188,8 +188,8 @@ def test_a_folder_that_moved_as_a_whole_is_not_converted_again(world: World, tmp
     assert compared.scheduled == {"documents": 3}
 
 
-def test_a_table_that_is_lost_is_made_again_and_those_below_stay(world: World):
-    """Equal fingerprints are equal rows, whenever they were made."""
+def test_a_lost_table_is_rebuilt_and_those_below_are_kept(world: World):
+    """Equal fingerprints mean equal rows."""
     for file in (world.command.home / "data" / "doctags").glob("*.parquet"):
         file.unlink()
 
@@ -201,7 +201,7 @@ def test_a_table_that_is_lost_is_made_again_and_those_below_stay(world: World):
 
 
 def test_only_the_chosen_steps_are_planned(world: World):
-    """What a step above would have to do first is not done, and not said."""
+    """Work of a step above is neither done nor shown."""
     world.write("swarm.md", f"# Swarms\n\n{worth_reading('Now in June.')}\n")
 
     first = world.agree("--until", "doctags")
@@ -212,37 +212,37 @@ def test_only_the_chosen_steps_are_planned(world: World):
     assert world.agree().totals == {"embeddings": 1, "skipped": 2}
 
 
-def test_a_step_whose_input_is_missing_is_said_to_stop(world: World):
-    """In the words of the run, which may miss another of its tables first."""
+def test_a_step_with_missing_input_is_reported_as_blocked(world: World):
+    """With the message of the run, which may name another missing table."""
     world.write("another.md", f"# Another\n\n{worth_reading('In a new batch.')}\n")
 
     planned = world.command.json("plan", "--from", "chunks")
     ran = world.command.json("all", "--from", "chunks", check=1)
 
     ((batch, why),) = planned["blocked_batches"].items()
-    missing = f" has no table for batch {batch}; "
+    missing = f" has no table for batch {batch}. "
     assert missing in why
     assert missing in ran["broken_batches"][batch]
     assert planned["totals"]["chunks"] == 0
     assert "would stop: doctags has no table" in world.command("plan", "--from", "chunks").stderr
 
 
-def test_the_words_say_what_the_object_says(world: World):
-    """One or two sentences for a person."""
+def test_the_text_matches_the_object(world: World):
+    """One or two sentences."""
     world.write("swarm.md", f"# Swarms\n\n{worth_reading('Now in June.')}\n")
     (world.folder / "feeding.md").unlink()
 
     text = world.command("plan").stdout
 
-    assert "Would take in 1, convert 1, judge 1, chunk 1, embed 1 document;" in text
-    assert "1 is done and skipped, 1 leaves the tables." in text
+    assert "Would register 1, convert 1, check 1, chunk 1, embed 1 document;" in text
+    assert "1 is done and skipped, 1 is removed from the tables." in text
     assert "by past runs (" in text
     world.command("all")
     assert "Nothing would be computed; 2 are done and skipped." in world.command("plan").stdout
 
 
-def test_a_run_that_would_be_refused_is_refused_now(world: World):
-    """Better now than after the planning."""
+def test_a_run_that_would_be_refused_is_refused_when_planned(world: World):
+    """Before the planning."""
     done = world.command("all", "--dry-run", check=2, INGEST_CHUNKS__MAX_TOKENS="9999")
 
     assert "chunks.max_tokens" in done.stderr
@@ -250,7 +250,7 @@ def test_a_run_that_would_be_refused_is_refused_now(world: World):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_any_history_goes_as_planned(world: World, tmp_path: Path, seed: int):
-    """Files come, change, move and go, others are queued, and runs go all the way or part of it."""
+    """Files are added, changed, moved and deleted, others are queued, and runs cover some or all stages."""
     chance = random.Random(seed)
     for number in range(5):
         for _ in range(chance.randint(0, 4)):

@@ -22,8 +22,8 @@ retries = 0
 """
 
 
-def test_a_refused_text_costs_its_document_and_a_rerun_costs_what_is_missing(ingest: Command, notes: Path):
-    """The others are there; when the endpoint takes it, only its own text is asked for, and then nothing."""
+def test_a_rejected_text_fails_its_document_and_a_rerun_requests_only_that_text(ingest: Command, notes: Path):
+    """The others are done; when the endpoint accepts the text, nothing is left to request."""
     (notes / "poison.md").write_text("# Poison\n\nThis bottle of poison is not to be opened by anybody.\n")
     state = {"refuses": True}
     script: VectorScript = lambda n, texts: (  # noqa: E731

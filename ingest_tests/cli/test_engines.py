@@ -1,4 +1,4 @@
-"""The engine from the command line: what cannot run is refused first, and a key is in nothing that stays."""
+"""The engine from the command line: invalid choices are rejected first, and API keys are never stored."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from ingest_tests.parsing.docling_models import write_hollow_models
 from ingest_tests.parsing.documents import pdf
 from ingest_tests.parsing.vision_server import Reply, answering, refused, said
 
-KEY = "sk-nobody-may-see-this"
+KEY = "sk-must-not-be-shown-anywhere"
 INLINE = ("--run-on", "inline")  # in this process, where Docling is loaded already
 SWARMS = said(
     "<doctag><title>Swarms</title><text>A swarm leaves the hive in the month of May.</text></doctag>"
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _ask(home: Path, url: str, prompt: str = "Read!") -> None:
-    """Settings that let a vision model read pages."""
+    """Settings with which a vision model reads pages."""
     (home / "ingest.toml").write_text(
         f'[parsing]\npdf = "vlm"\n[parsing.vlm]\nurl = "{url}?token=q"\nmodel = "granite"\n'
         f'api_key_env = "VLM_KEY"\nprompt = "{prompt}"\n'
@@ -44,19 +44,19 @@ def _files_with(home: Path, secret: str) -> list[str]:
 
 
 def test_docling_without_its_models_is_refused_before_any_document(ingest: Command, folder: Path):
-    """One line, exit code 2, and nothing made."""
+    """One line, exit code 2, and nothing is created."""
     (ingest.home / "ingest.toml").write_text('[parsing]\npdf = "docling"\nartifacts_path = "models"\n')
 
     done = ingest("doctags", "--input", folder, check=2)
 
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"ingest: parsing.pdf: docling needs its models, and in {ingest.home / 'models'} ")
-    assert "layout is absent, tableformer is absent; fetch them with `ingest models pull`" in line
+    assert line.startswith(f"ingest: parsing.pdf: Docling's models are not all in {ingest.home / 'models'}: ")
+    assert "layout is missing, tableformer is missing. Download them with `ingest models pull`" in line
     assert not (ingest.home / "data").exists()
 
 
 def test_an_engine_that_does_not_exist_is_refused(ingest: Command):
-    """With those that do."""
+    """The message lists the valid engines."""
     done = ingest("status", check=2, INGEST_PARSING__PDF="heron")
 
     assert "INGEST_PARSING__PDF" in done.stderr
@@ -64,19 +64,19 @@ def test_an_engine_that_does_not_exist_is_refused(ingest: Command):
     assert "'vlm'" in done.stderr
 
 
-def test_an_address_with_a_password_is_refused_without_telling_it(ingest: Command):
-    """Settings are shown; a key belongs into the environment."""
+def test_an_address_with_a_password_is_refused_without_showing_it(ingest: Command):
+    """Settings are printed; a key belongs in the environment."""
     (ingest.home / "ingest.toml").write_text('[parsing.vlm]\nurl = "https://me:geheim@example.org/v1"\n')
 
     done = ingest("status", check=2)
 
-    assert "parsing.vlm.url: should be an http:// or https:// address without a user name" in done.stderr
+    assert "parsing.vlm.url: should be an http:// or https:// URL without a user name" in done.stderr
     assert "geheim" not in done.stderr
 
 
 @pytest.mark.slow
 def test_status_and_doctor_name_the_engine(ingest: Command, folder: Path):
-    """And why it is that one."""
+    """And why it was chosen."""
     environ = {"DOCLING_ARTIFACTS_PATH": str(write_hollow_models(folder.parent / "models"))}
 
     status = ingest("status", **environ).stdout
@@ -89,7 +89,7 @@ def test_status_and_doctor_name_the_engine(ingest: Command, folder: Path):
 
 @pytest.mark.slow
 def test_a_vision_model_reads_pages_and_its_key_is_nowhere(ingest: Command, folder: Path):
-    """Not in a table, a manifest, a log, Dagster's own storage or anything a command says."""
+    """Not in a table, a manifest, a log, Dagster's storage or any output."""
 
     def in_turn(number: int, asked: object) -> Reply:
         return refused(429, Retry_After="0") if number == 0 else SWARMS
@@ -117,8 +117,8 @@ def test_a_vision_model_reads_pages_and_its_key_is_nowhere(ingest: Command, fold
     assert (facts[b"ingest.pdf_engine"], facts[b"ingest.pdf_models"]) == (b"vlm", b"granite")
 
 
-def test_another_prompt_is_another_reading_of_pages_alone(ingest: Command, folder: Path):
-    """The web page stays as it is."""
+def test_another_prompt_reads_only_the_pages_again(ingest: Command, folder: Path):
+    """The web page is not read again."""
     with answering(lambda number, asked: SWARMS) as server:
         _ask(ingest.home, server.url)
         ingest("doctags", "--input", folder, *INLINE, VLM_KEY=KEY)
@@ -135,10 +135,8 @@ def test_another_prompt_is_another_reading_of_pages_alone(ingest: Command, folde
     ]
 
 
-def test_a_wrong_key_is_a_failure_of_the_document_that_the_next_run_tries_again(
-    ingest: Command, folder: Path
-):
-    """With a code and a line, the web page beside it done, and the key still nowhere."""
+def test_a_wrong_key_fails_the_document_and_the_next_run_retries_it(ingest: Command, folder: Path):
+    """With a code and a message; the web page is done, and the key is not stored."""
     with answering(lambda number, asked: refused(401) if number == 0 else SWARMS) as server:
         _ask(ingest.home, server.url)
         first = ingest.json("doctags", "--input", folder, *INLINE, VLM_KEY=KEY, check=1)
@@ -147,19 +145,19 @@ def test_a_wrong_key_is_a_failure_of_the_document_that_the_next_run_tries_again(
 
     (failure,) = first["failures"]
     assert failure["code"] == "E_PARSE_VLM_DENIED"
-    assert "answered with status 401" in failure["message"]
+    assert "rejected the API key (status 401)" in failure["message"]
     assert "token=q" not in failure["message"]
     assert left == []
     assert (first["converted"], second["converted"], second["failures"]) == (1, 2, [])
 
 
 def test_a_key_that_is_not_set_is_refused_before_any_document(ingest: Command, folder: Path):
-    """The address is named, for there may be several."""
+    """The message names the address, since there can be several."""
     _ask(ingest.home, "http://127.0.0.1:1/v1/chat/completions")
 
     done = ingest("doctags", "--input", folder, check=2)
 
     assert done.stderr == (
-        "ingest: parsing.vlm.api_key_env: the environment has no VLM_KEY; set it to the key of "
-        "http://127.0.0.1:1/v1/chat/completions, or remove the setting if no key is needed.\n"
+        "ingest: parsing.vlm.api_key_env: VLM_KEY is not set. Set it to the key of "
+        "http://127.0.0.1:1/v1/chat/completions, or remove the setting if no key is required.\n"
     )

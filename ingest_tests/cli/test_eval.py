@@ -1,4 +1,4 @@
-"""`ingest eval parse`: what it prints, writes and refuses."""
+"""`ingest eval parse`: what it prints, writes and rejects."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ VARROA = "# Varroa\n\nTreat with oxalic acid in late November.\n"  # one word is
 
 @pytest.fixture
 def compared(tmp_path: Path) -> tuple[object, ...]:
-    """The arguments that compare the three notes: two are Markdown, the page has a truth of its own."""
+    """The arguments that compare the three notes: two are Markdown, the page has a separate truth."""
     write_notes(tmp_path / "documents")
     (tmp_path / "truth").mkdir()
     (tmp_path / "truth" / "varroa.html.md").write_text(VARROA)
@@ -54,10 +54,10 @@ def test_the_report_is_written_and_printed_as_json(ingest: Command, compared: tu
     assert printed["engine"] == "embedded"
 
 
-def test_the_settings_of_the_home_are_used_and_the_home_stays_as_it_is(
+def test_the_settings_of_the_home_are_used_and_the_home_is_not_changed(
     ingest: Command, compared: tuple[object, ...]
 ):
-    """Who measures changes nothing."""
+    """Measuring changes nothing."""
     printed = ingest.json(*compared, INGEST_PARSING__MAX_PAGES="7")
 
     assert printed["parsing"]["max_pages"] == 7
@@ -81,7 +81,7 @@ def test_a_document_that_cannot_be_read_is_a_line_with_its_code(
 def test_a_document_without_a_truth_is_read_and_not_compared(
     ingest: Command, compared: tuple[object, ...], tmp_path: Path
 ):
-    """How much was read is said all the same."""
+    """The number of characters read is printed anyway."""
     (tmp_path / "documents" / "extra.html").write_text("<html><body><p>Smoke calms them.</p></body></html>")
 
     done = ingest(*compared)
@@ -105,11 +105,11 @@ def test_an_empty_folder_is_named(ingest: Command, notes: Path, tmp_path: Path):
 
     done = ingest("eval", "parse", "--documents", tmp_path / "empty", "--truth", notes, check=2)
 
-    assert _line(done) == f"ingest: {tmp_path / 'empty'}: no document is here; give a folder with documents."
+    assert _line(done) == f"ingest: {tmp_path / 'empty'} has no documents. Set a folder with documents."
 
 
 def test_a_truth_that_matches_nothing_is_named(ingest: Command, tmp_path: Path):
-    """With the name that was looked for."""
+    """The message has the name that was expected."""
     for name in ("documents", "truth"):
         (tmp_path / name).mkdir()
     (tmp_path / "documents" / "page.html").write_text("<html><body><p>x</p></body></html>")
@@ -117,8 +117,8 @@ def test_a_truth_that_matches_nothing_is_named(ingest: Command, tmp_path: Path):
 
     done = ingest("eval", "parse", *folders, check=2)
 
-    assert "holds the truth of none of the 1 documents" in _line(done)
-    assert _line(done).endswith("that of page.html would be page.html.md.")
+    assert "has no truth for any of the 1 documents" in _line(done)
+    assert _line(done).endswith("The truth of page.html is named page.html.md.")
 
 
 def test_an_output_that_cannot_be_written_is_refused_first(ingest: Command, compared: tuple[object, ...]):
@@ -130,7 +130,7 @@ def test_an_output_that_cannot_be_written_is_refused_first(ingest: Command, comp
 
 
 def test_the_group_explains_itself(ingest: Command):
-    """As the other groups do."""
+    """Like the other groups."""
     done = ingest.apart("eval", "parse", "--help")
 
     assert "--documents" in done.stdout
@@ -140,7 +140,7 @@ def test_the_group_explains_itself(ingest: Command):
 def test_ctrl_c_ends_it_and_leaves_no_process_behind(
     ingest: Command, compared: tuple[object, ...], tmp_path: Path
 ):
-    """The reader is in the process, with all its threads."""
+    """The reader runs in this process, with all its threads."""
     for at in range(300):
         (tmp_path / "documents" / f"{at}.md").write_text(f"# {at}\n\ntext\n" * 200)
     process = subprocess.Popen(

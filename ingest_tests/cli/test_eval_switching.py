@@ -1,4 +1,4 @@
-"""`ingest eval retrieval` after a change of settings: it judges what they ask for, not what served before."""
+"""`ingest eval retrieval` after a change of settings evaluates the new settings, not the active model set."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ ANSWERS = {"swarm": "swarm.md", "oxalic": "varroa.html", "sugar": "feeding.md"}
 
 @dataclass
 class Model:
-    """An endpoint's model: each topic has a direction of its own, which `turn` decides."""
+    """The model of an endpoint: each topic has its own direction, which `turn` rotates."""
 
     dim: int = 8
     turn: int = 0
@@ -71,7 +71,7 @@ class World:
     model: Model
 
     def evaluate(self, name: str, tokens: int, chars: int, check: int) -> dict:
-        """The report with these settings."""
+        """Return the report with these settings."""
         self.settle(name, tokens, chars)
         return self.ingest.json("eval", "retrieval", *self.options, check=check)
 
@@ -102,10 +102,8 @@ def world(ingest: Command, tmp_path: Path) -> Iterator[World]:
 @pytest.mark.parametrize(
     "dim", [pytest.param(8, id="as long"), pytest.param(4, id="shorter", marks=pytest.mark.graph)]
 )
-def test_a_new_model_is_judged_by_its_own_vectors_although_a_document_keeps_it_from_serving(
-    world: World, dim: int
-):
-    """Its queries mean nothing beside the old model's vectors, and documents are cut anew for it, too."""
+def test_a_new_model_is_evaluated_although_a_failed_document_keeps_it_inactive(world: World, dim: int):
+    """The old model's vectors do not fit its queries, and the documents are chunked differently."""
     first = world.evaluate("old", tokens=256, chars=1, check=0)
     world.model = Model(dim, turn=1, refuses=lambda text: "December" in text)
 
@@ -120,10 +118,10 @@ def test_a_new_model_is_judged_by_its_own_vectors_although_a_document_keeps_it_f
 
 
 @pytest.mark.graph
-def test_other_terms_are_judged_by_their_own_tables_and_statistics(
+def test_other_terms_are_evaluated_with_their_own_tables_and_statistics(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    """The statistics that are stored are those of the terms that serve."""
+    """The stored statistics are those of the active set."""
     world.evaluate("old", tokens=256, chars=1, check=0)
     made = LexicalStage.rows
 
@@ -143,7 +141,7 @@ def test_other_terms_are_judged_by_their_own_tables_and_statistics(
 
 @pytest.mark.graph
 def test_a_model_that_made_no_vector_is_one_line(world: World):
-    """Old vectors would give it figures that it never earned."""
+    """Old vectors would give it wrong figures."""
     world.evaluate("old", tokens=256, chars=1, check=0)
     world.model = Model(refuses=lambda text: True)
     world.settle("new")
@@ -156,8 +154,8 @@ def test_a_model_that_made_no_vector_is_one_line(world: World):
 
 
 @pytest.mark.graph
-def test_rows_of_chunks_that_are_there_no_more_are_not_found(world: World):
-    """A batch that was cut anew and then not embedded still has them; it is reported as not complete."""
+def test_rows_of_removed_chunks_are_not_found(world: World):
+    """A batch that was chunked again but not embedded still has them; it is reported as not complete."""
     world.settle("old")
     world.ingest("all", "--input", world.folder / "documents")
     home = open_home(world.ingest.home)

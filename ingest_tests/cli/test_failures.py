@@ -1,4 +1,4 @@
-"""`ingest failures`: one inbox over every stage, with documents that really fail."""
+"""`ingest failures`: one list over all stages, with documents that really fail."""
 
 import shutil
 import time
@@ -24,7 +24,7 @@ STAGES = ("documents", "doctags", "admission", "chunks", "dense", "lexical")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
-    """Notes that are done, a damaged and a locked PDF, one that a setting refuses, two pages not found."""
+    """Notes that are done, a damaged and a locked PDF, one that a setting rejects, two pages not found."""
     root = tmp_path_factory.mktemp("failures")
     folder = write_notes(root / "notes")
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
 
 @pytest.fixture
 def failed(made: Failed, tmp_path: Path) -> Iterator[Failed]:
-    """A copy of that home, to do with as one likes."""
+    """A copy of that home that the test can change."""
     shutil.copytree(made.home, tmp_path / "home")
     yield Failed(tmp_path / "home", made.web)
     made.web.up.clear()
@@ -59,30 +59,30 @@ ALL_CODES = {
 
 
 def test_every_failure_is_listed_once_with_its_file_and_attempts(made: Failed):
-    """A page that was given up stands in the queue and in a footer, and is one failure."""
+    """An abandoned page is in the queue and in a footer, but is one failure."""
     result = made.json("failures", "list")
 
     assert result["count"] == len(result["failures"]) == 5
-    found = {failure["doc_id"]: failure for failure in result["failures"]}
-    assert {doc_id: failure["code"] for doc_id, failure in found.items()} == ALL_CODES
-    broken, page = found["notes:broken.pdf"], found["one.html"]
+    failures = {failure["doc_id"]: failure for failure in result["failures"]}
+    assert {doc_id: failure["code"] for doc_id, failure in failures.items()} == ALL_CODES
+    broken, page = failures["notes:broken.pdf"], failures["one.html"]
     assert (broken["stage"], broken["category"], broken["source"]) == ("doctags", "input", "notes")
     assert (page["stage"], page["category"], page["source"]) == ("documents", "input", "queue")
     assert broken["file"].endswith("/notes/broken.pdf")
     assert page["file"] == made.web.urls["one.html"]
-    assert {failure["attempts"] for failure in found.values()} == {1}
+    assert {failure["attempts"] for failure in failures.values()} == {1}
     times = [failure["failed_at"] for failure in result["failures"]]
     assert times == sorted(times, reverse=True)
 
 
-def test_the_text_says_the_same_and_failures_are_no_error_of_the_command(made: Failed):
+def test_the_text_lists_the_same_failures_with_exit_code_zero(made: Failed):
     """One line each, so that grep finds them."""
     lines = made("failures", "list").stdout.splitlines()
 
     (line,) = [line for line in lines if "broken.pdf" in line]
     assert line.split()[:5] == ["notes:broken.pdf", "doctags", "E_PARSE_CORRUPT", "input", "1"]
     assert line.endswith("The PDF is damaged or truncated; get an intact copy.")
-    assert lines[-1] == "5 failures of 5 documents. More of one: ingest failures show DOC"
+    assert lines[-1] == "5 failures of 5 documents. Details: ingest failures show DOC"
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_the_text_says_the_same_and_failures_are_no_error_of_the_command(made: F
     ],
 )
 def test_filters_leave_what_they_name(made: Failed, filters: tuple[str, ...], names: set[str]):
-    """All that are given must hold."""
+    """All given filters must match."""
     assert set(made.codes(*filters)) == names
 
 
 def test_a_batch_is_a_filter_too(made: Failed):
-    """Files and pages have batches of their own."""
+    """Files and pages have separate batches."""
     batches = {f["batch"]: f["source"] for f in made.json("failures", "list")["failures"]}
 
     for batch, source in batches.items():
@@ -120,17 +120,17 @@ def test_a_batch_is_a_filter_too(made: Failed):
         (("show", ""), ("5 failed documents end in ''",)),
         (("retry",), ("Give documents, a filter such as --stage, or --all.",)),
         (("release",), ("Give documents, a filter such as --stage, or --all.",)),
-        (("retry", "broken.pdf", "--all"), ("contradict",)),
+        (("retry", "broken.pdf", "--all"), ("exclude each other",)),
         (("retry", "swarm.md"), ("notes:swarm.md has not failed",)),
         (("release", "broken.pdf", "nowhere.pdf"), ("No document 'nowhere.pdf'",)),
         (("list", "broken.pdf"), ("broken.pdf",)),
         (("lst",), ("lst",)),
     ],
 )
-def test_slips_are_one_line_and_code_two_and_change_nothing(
+def test_wrong_usage_is_one_line_and_code_two_and_changes_nothing(
     made: Failed, arguments: tuple[str, ...], words: tuple[str, ...]
 ):
-    """The line names what was wrong, and what would be right."""
+    """The line names what was wrong and what would be right."""
     (line,) = made("failures", *arguments, check=2).stderr.strip().splitlines()
 
     assert line.startswith("ingest: ")
@@ -140,7 +140,7 @@ def test_slips_are_one_line_and_code_two_and_change_nothing(
 
 @pytest.mark.parametrize("name", ["list", "show", "retry", "release"])
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]):
-    """`--help` is worth reading, and so is the group's."""
+    """`--help` of each command and of the group."""
     assert run(["failures", name, "--help"]) == 0
     text = capsys.readouterr().out
     assert "--home" in text
@@ -165,47 +165,47 @@ def test_show_tells_everything_about_a_document(made: Failed):
     assert second["seconds"] > 0
     assert second["run_id"] in text
     assert result["file"] in text
-    assert "Next: No run tries it again before its file, the settings or the libraries change." in text
+    assert "Next: No run retries it until the file, the settings or the libraries change." in text
 
 
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        ("locked.pdf", "(input, lasting)"),
-        ("one.html", "(input, lasting)"),
-        ("long.pdf", "(config, tried again)"),
+        ("locked.pdf", "(input, permanent)"),
+        ("one.html", "(input, permanent)"),
+        ("long.pdf", "(config, will be retried)"),
     ],
 )
-def test_lasting_is_what_no_run_tries_again(made: Failed, document: str, says: str):
-    """By the predicate that the runs go by, not by the kind of error: a setting can be changed any time."""
+def test_permanent_failures_are_those_that_no_run_retries(made: Failed, document: str, says: str):
+    """By the same predicate as runs, not by category: a setting can change at any time."""
     (failure,) = made.json("failures", "show", document)["failures"]
     text = made("failures", "show", document).stdout
 
     assert f"{failure['code']} {says} {failure['message']}" in text
-    assert failure["lasting"] == ("lasting" in says)
-    assert ("tries it again" in text.split("Next: ")[1]) or failure["lasting"]
+    assert failure["lasting"] == ("permanent" in says)
+    assert ("run retries it" in text.split("Next: ")[1]) or failure["lasting"]
 
 
-def test_show_tells_of_a_page_that_the_queue_has_given_up(made: Failed):
-    """It never was a document, and is found all the same."""
+def test_show_finds_a_page_that_the_queue_has_abandoned(made: Failed):
+    """It never became a document, and is found anyway."""
     text = made("failures", "show", "two.html").stdout
 
     assert f"file: {made.web.urls['two.html']}" in text
     assert "queue: error, 1 attempt" in text
-    assert "Next: The queue has given it up" in text
-    assert "retry two.html` gets it now." in text
+    assert "Next: The queue no longer retries it" in text
+    assert "retry two.html` to retry it now." in text
 
 
 def test_show_of_a_document_that_has_not_failed_gives_its_attempts(made: Failed):
-    """Whoever looks again after mending it sees that it is mended."""
+    """After a fix, the user sees that the failure is gone."""
     result = made.json("failures", "show", "swarm.md")
 
     assert result["failures"] == []
     assert {attempt["status"] for attempt in result["attempts"]} == {"done"}
 
 
-def test_retrying_one_document_leaves_the_others_alone(failed: Failed):
-    """Not even those with a passing fault are tried in that run."""
+def test_retrying_one_document_does_not_retry_the_others(failed: Failed):
+    """Not even those with temporary errors."""
     before, visits = failed.attempts(), len(failed.web.site.visits)
 
     result = failed.json("failures", "retry", "broken.pdf", check=1)
@@ -221,21 +221,21 @@ def test_retrying_one_document_leaves_the_others_alone(failed: Failed):
     assert len(failed.web.site.visits) == visits
 
 
-def test_a_mended_setting_and_a_retry_take_a_document_through_all_stages(failed: Failed):
-    """The limit is raised; nobody else is touched."""
+def test_a_fixed_setting_and_a_retry_take_a_document_through_all_stages(failed: Failed):
+    """The limit is raised; other documents are not touched."""
     failed.settings(SETTINGS.replace("2", "3"))
 
     done = failed("failures", "retry", "--category", "config")
 
     assert done.stdout.splitlines()[0] == "done        notes:long.pdf"
-    assert "1 document tried again: 1 done; " in done.stdout
+    assert "1 document retried: 1 done; " in done.stdout
     rows = failed.json("inspect", "long.pdf")["rows"]
     assert all(rows[stage] >= 1 for stage in STAGES)
     assert set(failed.codes()) == set(ALL_CODES) - {"notes:long.pdf"}
 
 
-def test_a_page_that_came_back_is_fetched_by_a_retry_and_the_other_is_not_asked_for(failed: Failed):
-    """Exactly the chosen artifact is queued again, with all its attempts before it."""
+def test_a_retry_fetches_only_the_selected_page(failed: Failed):
+    """Only that artifact is queued again, with all its attempts available."""
     failed.web.up |= {"one.html", "two.html"}
     before = failed.web.site.count("/two.html")
 
@@ -249,16 +249,16 @@ def test_a_page_that_came_back_is_fetched_by_a_retry_and_the_other_is_not_asked_
 
 
 def test_a_page_that_is_still_gone_fails_again(failed: Failed):
-    """And says with what."""
+    """The error is reported again."""
     text = failed("failures", "retry", "--source", "queue", check=1).stdout
 
     assert "failed      one.html  [documents E_FETCH_NOT_FOUND]" in text
-    assert "2 documents tried again: 2 failed again; " in text
+    assert "2 documents retried: 2 failed again; " in text
     assert failed.codes() == ALL_CODES
 
 
 def test_a_page_whose_server_is_busy_waits_for_the_queue(failed: Failed):
-    """A passing fault is not given up at once; the command says that it is not done yet."""
+    """A temporary error is not final; the command reports that the page is not done yet."""
     page = failed.web.site.pages["/one.html"]
     failed.web.site.page("/one.html", lambda visit: visit.reply(503))
     try:
@@ -267,11 +267,11 @@ def test_a_page_whose_server_is_busy_waits_for_the_queue(failed: Failed):
         failed.web.site.pages["/one.html"] = page
 
     assert became["became"] == "waiting"
-    assert "the queue tries it again later" in became["message"]
+    assert "the queue will retry it later" in became["message"]
     assert "one.html" not in failed.codes()
 
 
-def test_what_is_released_is_forgotten_everywhere_and_tried_by_the_next_run(failed: Failed):
+def test_a_released_failure_is_forgotten_everywhere_and_retried_by_the_next_run(failed: Failed):
     """Nothing runs now: tables lose the failure, the page is queued again."""
     failed.web.up |= {"one.html"}
 
@@ -281,7 +281,7 @@ def test_what_is_released_is_forgotten_everywhere_and_tried_by_the_next_run(fail
     after = failed.json("all", check=1)
 
     assert "released: notes:broken.pdf [doctags E_PARSE_CORRUPT]" in released
-    assert "2 failures forgotten; " in released
+    assert "2 failures released; " in released
     assert set(left) == in_status == {"notes:locked.pdf", "notes:long.pdf", "two.html"}
     assert {f["doc_id"] for f in after["failures"]} == set(ALL_CODES) - {"one.html"}
     assert failed.attempts()["notes:broken.pdf"] == 2
@@ -289,7 +289,7 @@ def test_what_is_released_is_forgotten_everywhere_and_tried_by_the_next_run(fail
 
 
 def test_filters_and_all_choose_what_is_released(failed: Failed):
-    """JSON says what it was."""
+    """The JSON object lists the released failures."""
     by_stage = failed.json("failures", "release", "--stage", "doctags", "--category", "input")
     rest = failed.json("failures", "release", "--all")
 

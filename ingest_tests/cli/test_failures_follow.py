@@ -1,4 +1,4 @@
-"""The failure inbox follows its documents: new, mended, deleted, given more time, or none at all."""
+"""The failure list follows its documents: new, fixed, deleted, with more time, or none at all."""
 
 import time
 from pathlib import Path
@@ -17,20 +17,20 @@ pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 
 def test_a_home_without_failures_says_so(ingest: Command, notes: Path):
-    """Also one in which nothing ever ran."""
+    """Also one in which nothing has run."""
     empty = ingest("failures", "list").stdout
     ingest("doctags", "--input", notes)
 
-    assert empty == ingest("failures", "list").stdout == "Nothing has failed.\n"
+    assert empty == ingest("failures", "list").stdout == "No failures.\n"
     assert ingest("failures", "retry", "--all").stdout == "No failure matches; nothing was run.\n"
     assert ingest("failures", "release", "--all").stdout == "No failure matches; nothing was released.\n"
 
 
 def test_an_artifact_that_failed_after_the_last_run_is_in_the_inbox(ingest: Command):
-    """The queue knows before any table does."""
+    """The queue has it before any table does."""
     home = open_home(ingest.home)
     home.queue.enqueue([NewArtifact(id="paper", url="http://example.org/p.pdf")], time.time())
-    (batch,) = home.give_homes()
+    (batch,) = home.assign_batches()
     (lease,) = home.queue.lease("somebody", 1, time.time(), batch=batch)
     why = Failure("provider", "E_FETCH_REFUSED", "example.org says 403.", retryable=False)
     ack(home.queue, lease.token, Ending("error", failure=why), time.time())
@@ -42,14 +42,12 @@ def test_an_artifact_that_failed_after_the_last_run_is_in_the_inbox(ingest: Comm
     assert failure["failed_at"].startswith("20")
 
 
-def test_a_file_that_was_mended_is_taken_as_it_is_now_and_one_that_was_deleted_is_gone(
-    ingest: Command, notes: Path
-):
-    """A retry looks at the folders first."""
+def test_a_retry_reads_fixed_files_and_drops_deleted_ones(ingest: Command, notes: Path):
+    """A retry scans the folders first."""
     for name in ("empty.md", "useless.md"):
         (notes / name).touch()
     ingest("all", "--input", notes, check=1)
-    (notes / "empty.md").write_text("# Mended\n\nNow there is something in it.\n")
+    (notes / "empty.md").write_text("# Repaired\n\nNow there is something in it.\n")
     (notes / "useless.md").unlink()
 
     result = ingest.json("failures", "retry", "--all")
@@ -62,7 +60,7 @@ def test_a_file_that_was_mended_is_taken_as_it_is_now_and_one_that_was_deleted_i
 
 
 def test_a_deleted_document_is_in_no_inbox(ingest: Command, notes: Path):
-    """Not even before the run in which it leaves the tables."""
+    """Even before the run that removes its rows."""
     (notes / "empty.md").touch()
     ingest("doctags", "--input", notes, check=1)
     (notes / "empty.md").unlink()
@@ -72,22 +70,22 @@ def test_a_deleted_document_is_in_no_inbox(ingest: Command, notes: Path):
     assert ingest.json("status")["failures"] == []
 
 
-def test_what_timed_out_can_be_given_more_time(ingest: Command, notes: Path):
-    """The limit of one retry, without touching the settings."""
+def test_a_retry_can_raise_the_timeout(ingest: Command, notes: Path):
+    """For one retry, without changing the settings."""
     (notes / "long.pdf").write_bytes(pdf(PAGES))
     limits = {"INGEST_STAGES__DOCTAGS__PER_ITEM_TIMEOUT_S": "0.001", "INGEST_STAGES__DOCTAGS__RETRIES": "0"}
     ingest("all", "--input", notes, check=1, **limits)
-    found = ingest.json("failures", "list", "--category", "timeout")["failures"]
+    result = ingest.json("failures", "list", "--category", "timeout")["failures"]
 
     ingest("failures", "retry", "long.pdf", "--timeout-s", 120, **limits)
 
-    assert {failure["code"] for failure in found} == {"E_TIMEOUT"}
+    assert {failure["code"] for failure in result} == {"E_TIMEOUT"}
     left = {f["doc_id"]: f["attempts"] for f in ingest.json("failures", "list")["failures"]}
-    assert left == {f["doc_id"]: f["attempts"] for f in found if f["doc_id"] != "notes:long.pdf"}
+    assert left == {f["doc_id"]: f["attempts"] for f in result if f["doc_id"] != "notes:long.pdf"}
 
 
 def test_more_than_twenty_failures_are_counted_and_the_inbox_is_named():
-    """A screen full of them helps nobody."""
+    """The rest is counted in one line."""
     found = [{"doc_id": f"d{n}", "stage": "doctags", "code": "E", "message": f"{n} fails"} for n in range(22)]
 
     assert failure_lines(found)[19:] == [

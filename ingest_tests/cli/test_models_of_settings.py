@@ -1,4 +1,4 @@
-"""`ingest models` and the models that the settings name: found where they are, fetched from loopback."""
+"""`ingest models` and the models in the settings: found locally, or fetched from loopback."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ NOT_LOADED = {
 
 
 def _model(**more: Any) -> dict[str, bytes]:
-    """A repository: nobody opens the weights, for planning goes by the files beside them."""
+    """A repository; the weights are never opened, because planning reads the files next to them."""
     config = {"model_type": "bert", "hidden_size": 32, "max_position_embeddings": 64, "vocab_size": 99}
     files = {"config.json": {**config, "architectures": ["BertForMaskedLM"]}, "tokenizer.json": {}, **more}
     heavy = {"model.safetensors": weights(b"weights" * 1000)}
@@ -48,14 +48,14 @@ REPOSITORIES = {
 
 @pytest.fixture
 def hub() -> Iterator[Hub]:
-    """A hub that has them."""
+    """A hub with these models."""
     with serving(REPOSITORIES) as hub:
         yield hub
 
 
 @pytest.fixture
 def away(tmp_path: Path) -> dict[str, str]:
-    """An environment with a hub cache of its own, empty, and nothing that speaks against a download."""
+    """An environment with an empty hub cache, in which downloads are allowed."""
     return {"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": ""}
 
 
@@ -77,7 +77,7 @@ def _fetched(hub: Hub) -> set[str]:
 
 
 def test_by_default_vectors_come_from_the_packaged_model(ingest: Command, away: dict[str, str]):
-    """Nothing else is named, so there is nothing to fetch."""
+    """The settings name no other, so there is nothing to fetch."""
     listed = _listed(ingest, away)
 
     assert list(listed) == ["dense"]
@@ -86,10 +86,10 @@ def test_by_default_vectors_come_from_the_packaged_model(ingest: Command, away: 
     assert (found["provider"], found["dim"], found["max_tokens"]) == ("onnx", 384, 256)
 
 
-def test_what_the_hub_refuses_is_told_one_by_one_and_is_no_model_yet(
+def test_models_that_the_hub_refuses_are_explained_one_by_one(
     ingest: Command, hub: Hub, away: dict[str, str]
 ):
-    """A gate, a model in other forms only, an unknown name: each with what to do. Once it is whole, it is."""
+    """A gated model, other formats only, an unknown name: each with what to do."""
     _settings(ingest, DENSE, "bees/only-onnx", "bees/unknown")
     hub.gated = {f"{DENSE}/model.safetensors"}
     environ = away | {"HF_ENDPOINT": hub.url}
@@ -100,17 +100,17 @@ def test_what_the_hub_refuses_is_told_one_by_one_and_is_no_model_yet(
     ingest.apart("models", "pull", "dense", **environ)
 
     gated, bare, unknown = refused.stderr.splitlines()
-    assert gated.startswith(f"ingest: dense ({DENSE}) could not be fetched from the model hub at {hub.url}: ")
-    assert "status 403; it is gated: ask for access on its page, and set HF_TOKEN" in gated
-    assert "has it without weights that are loaded here" in bare
-    assert "status 404; correct chunks.tokenizer, or set HF_TOKEN" in unknown
+    assert gated.startswith(f"ingest: Cannot download dense ({DENSE}) from the model hub at {hub.url}: ")
+    assert "status 403. It is gated: request access on its page, and set HF_TOKEN" in gated
+    assert "has it without weights in a supported format" in bare
+    assert "status 404. Correct chunks.tokenizer, or set HF_TOKEN" in unknown
     assert [each["is_present"] for each in between.values()] == [False] * 3
-    assert "; run `ingest models pull sparse` to fetch it." in between["sparse"]["fault"]
+    assert ". Run `ingest models pull sparse` to fetch it." in between["sparse"]["fault"]
     assert _listed(ingest, away)["dense"]["is_present"] is True
 
 
-def test_what_the_settings_name_is_fetched_and_found_again(ingest: Command, hub: Hub, away: dict[str, str]):
-    """Only files that are loaded; and once they are here, a pull asks nobody."""
+def test_models_of_the_settings_are_fetched_and_found_again(ingest: Command, hub: Hub, away: dict[str, str]):
+    """Only files that are loaded; and once they are stored, a pull makes no request."""
     _settings(ingest, DENSE, SPARSE, SPARSE)
     environ = away | {"HF_ENDPOINT": hub.url}
 
@@ -137,25 +137,25 @@ def test_a_run_without_its_model_says_how_to_get_it(ingest: Command, away: dict[
 
     done = ingest("all", "--input", notes, check=2, **away)
 
-    assert "run `ingest models pull dense` to fetch it." in done.stderr
+    assert "Run `ingest models pull dense` to fetch it." in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_without_a_network_pull_says_what_to_do_in_one_line(ingest: Command, away: dict[str, str]):
-    """Also when there would be more to fetch: it would end the same way."""
+    """Even if there is more to fetch: that would fail in the same way."""
     _settings(ingest, DENSE, SPARSE)
     with serving({}) as gone:
         url = gone.url
 
     (line,) = ingest.apart("models", "pull", **away, HF_ENDPOINT=url, check=1).stderr.splitlines()
 
-    assert line.startswith(f"ingest: dense ({DENSE}) could not be fetched from the model hub at {url}: ")
-    assert "it cannot be reached (ConnectError); where there is a network, run `ingest models pull d" in line
+    assert line.startswith(f"ingest: Cannot download dense ({DENSE}) from the model hub at {url}: ")
+    assert "cannot be reached: ConnectError. Run `ingest models pull dense` on a machine with network" in line
     assert line.endswith("copy the model's folder here and set embeddings.dense.model to it.")
 
 
-def test_a_folder_that_is_missing_is_not_asked_for(ingest: Command, away: dict[str, str]):
-    """The rest could still be fetched."""
+def test_a_missing_folder_is_reported_and_other_models_are_fetched(ingest: Command, away: dict[str, str]):
+    """The others do not depend on it."""
     _settings(ingest, tokenizer="no/such/folder")
 
     done = ingest("models", "pull", "dense", "tokenizer", **away, check=1)
@@ -164,8 +164,8 @@ def test_a_folder_that_is_missing_is_not_asked_for(ingest: Command, away: dict[s
     assert done.stderr.startswith("ingest: chunks.tokenizer: 'no/such/folder' is neither a folder (")
 
 
-def test_a_model_of_an_endpoint_is_not_looked_for_here(ingest: Command, hub: Hub, away: dict[str, str]):
-    """Its name is the endpoint's business."""
+def test_a_model_of_an_endpoint_is_not_searched_locally(ingest: Command, hub: Hub, away: dict[str, str]):
+    """Its name is only used by the endpoint."""
     (ingest.home / "ingest.toml").write_text(
         '[embeddings.dense]\nmodel = "bees/far"\ndim = 8\nremote.url = "http://127.0.0.1:9/v1/embeddings"\n'
     )
@@ -178,7 +178,7 @@ def test_a_model_of_an_endpoint_is_not_looked_for_here(ingest: Command, hub: Hub
 
 
 def test_a_setting_that_names_nothing_has_nothing_to_fetch(ingest: Command):
-    """Said, rather than done."""
+    """The message says so."""
     done = ingest("models", "pull", "sparse", check=2)
 
     assert done.stderr == "ingest: sparse: embeddings.sparse.model names no model; set it first.\n"

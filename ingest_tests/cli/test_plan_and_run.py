@@ -1,4 +1,4 @@
-"""A plan and the run after it, over many histories of a home with twins, rejected and foreign documents."""
+"""A plan matches the run after it, over many histories of a home with duplicates and rejected documents."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def world(made: Path) -> Iterator[World]:
-    """That home, at the same place for every test, as a home knows where its files are."""
+    """That home, always at the same path because a home stores paths."""
     shutil.rmtree(made)
     shutil.copytree(made.parent / "then", made)
     with Site().open() as site:
@@ -41,7 +41,7 @@ def world(made: Path) -> Iterator[World]:
 
 
 def change(name: str) -> Callable[[World], None]:
-    """Another text in a file, which may be new."""
+    """Write another text into a file, which can be new."""
     return lambda world: _write(world, name)
 
 
@@ -50,17 +50,17 @@ def _write(world: World, name: str) -> None:
 
 
 def delete(name: str) -> Callable[[World], None]:
-    """A file that is gone."""
+    """Delete a file."""
     return lambda world: (world.folder / name).unlink()
 
 
 def lose(*assets: str) -> Callable[[World], None]:
-    """Tables that are not there any more."""
+    """Delete tables."""
     return lambda world: [file.unlink() for asset in assets for file in _files(world, asset)] and None
 
 
 def damage(asset: str) -> Callable[[World], None]:
-    """A table that is cut off."""
+    """Truncate a table."""
     return lambda world: [file.write_bytes(file.read_bytes()[:100]) for file in _files(world, asset)] and None
 
 
@@ -69,7 +69,7 @@ def _files(world: World, asset: str) -> list[Path]:
 
 
 def both(*histories: Callable[[World], None]) -> Callable[[World], None]:
-    """One after the other."""
+    """Do one after the other."""
     return lambda world: [each(world) for each in histories] and None
 
 
@@ -98,8 +98,8 @@ FREE_A_TWIN = {
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-def test_what_was_planned_is_what_is_done(world: World, history: str):
-    """Not more, in any stage; and then nothing is left to do."""
+def test_the_run_does_exactly_what_was_planned(world: World, history: str):
+    """In no stage more; and then nothing is left to do."""
     HISTORIES[history](world)
 
     world.agree(freed=int(history in FREE_A_TWIN))

@@ -1,4 +1,4 @@
-"""`ingest queue`: putting in, looking, and trying again; nothing here acquires anything."""
+"""`ingest queue`: adding, listing and retrying artifacts, without acquiring any."""
 
 import time
 from pathlib import Path
@@ -25,7 +25,7 @@ def _line(done: Done) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself_and_takes_home_and_json(name: str, capsys):
-    """`--help` is worth reading."""
+    """`--help` of each command."""
     from ingest_assets.cli.main import run
 
     assert run(["queue", name, "--help"]) == 0
@@ -35,7 +35,7 @@ def test_every_command_explains_itself_and_takes_home_and_json(name: str, capsys
 
 
 def test_alone_it_lists_its_commands(capsys):
-    """As `ingest` does."""
+    """Like `ingest` itself."""
     from ingest_assets.cli.main import run
 
     assert run(["queue"]) == 0
@@ -43,8 +43,8 @@ def test_alone_it_lists_its_commands(capsys):
     assert all(name in text for name in COMMANDS)
 
 
-def test_an_artifact_is_new_once_and_known_ever_after(ingest: Command):
-    """What it has it keeps, whatever is said the second time."""
+def test_an_artifact_is_new_once_and_known_afterwards(ingest: Command):
+    """Later values do not change it."""
     given = ("queue", "enqueue", "a")
 
     first = ingest.json(*given, "--url", "https://a.org/1", "--meta", '{"k": [1]}')
@@ -60,7 +60,7 @@ def test_an_artifact_is_new_once_and_known_ever_after(ingest: Command):
 
 
 def test_a_relative_path_starts_at_the_current_folder(ingest: Command, tmp_path: Path, monkeypatch):
-    """And a file that is not there yet is worth a word, for it is usually a slip."""
+    """A file that does not exist yet gets a warning, because it is usually a mistake."""
     monkeypatch.chdir(tmp_path)
     Path("here.md").touch()
 
@@ -69,7 +69,7 @@ def test_a_relative_path_starts_at_the_current_folder(ingest: Command, tmp_path:
 
     assert str(tmp_path / "here.md") in here.stdout
     assert here.stderr == ""
-    assert _line(missing).startswith("missing.md: is no file here now")
+    assert _line(missing).startswith("missing.md: no such file yet")
     found = open_home(ingest.home).queue.get("h")
     assert found is not None
     assert found.resolver == "mine"
@@ -92,7 +92,7 @@ def test_a_relative_path_starts_at_the_current_folder(ingest: Command, tmp_path:
         (("stats", "--format", "xml"), ("--format", "'table', 'json'")),
         (("retry-failed", "--category", "net"), ("--category", "'input'", "'provider'", "'unknown'")),
         (("refresh", "--older-than-days", "-1"), ("--older-than-days",)),
-        (("refresh", "nothing"), ("nothing", "no such artifact")),
+        (("refresh", "nothing"), ("nothing", "unknown id")),
         (("run", "--workers", "0"), ("--workers", "0")),
         (("run", "--workers", "257"), ("--workers", "257")),
         (("run", "--max-per-host", "none"), ("--max-per-host",)),
@@ -105,7 +105,7 @@ def test_a_relative_path_starts_at_the_current_folder(ingest: Command, tmp_path:
 def test_wrong_usage_is_one_line_and_code_two(
     ingest: Command, arguments: tuple[str, ...], words: tuple[str, ...]
 ):
-    """The line names what was wrong, secrets left out; and nothing is made of it."""
+    """The line names the problem, without secrets, and nothing is created."""
     line = _line(ingest("queue", *arguments, check=2))
 
     assert line.startswith("ingest: ")
@@ -115,7 +115,7 @@ def test_wrong_usage_is_one_line_and_code_two(
 
 
 @pytest.mark.parametrize("name", ["stats", "retry-failed", "refresh", "run"])
-def test_looking_at_a_home_that_is_not_there_makes_none(tmp_path: Path, name: str):
+def test_stats_of_a_missing_home_create_none(tmp_path: Path, name: str):
     """A typo in --home must not look like an empty queue."""
     command = Command(tmp_path / "typo")
 
@@ -124,7 +124,7 @@ def test_looking_at_a_home_that_is_not_there_makes_none(tmp_path: Path, name: st
 
 
 def _fail(home: Path, *codes: str) -> None:
-    """Let the next artifacts in line end in errors."""
+    """Let the next artifacts end in errors."""
     queue = open_home(home).queue
     categories: dict[str, Any] = {"gone": "input", "busy": "provider"}
     for code in codes:
@@ -135,16 +135,16 @@ def _fail(home: Path, *codes: str) -> None:
 
 @pytest.fixture
 def failed(ingest: Command) -> Command:
-    """A home in which one page is gone, one server is busy, and one artifact waits."""
+    """A home in which one page is missing, one server is busy, and one artifact is queued."""
     for name in ("one", "two", "three"):
         ingest("queue", "enqueue", name, "--url", f"https://a.org/{name}")
-    open_home(ingest.home).give_homes()
+    open_home(ingest.home).assign_batches()
     _fail(ingest.home, "gone", "busy")
     return ingest
 
 
 def test_failed_artifacts_are_queued_again_by_category(failed: Command):
-    """A dry run counts and touches nothing."""
+    """A dry run only counts."""
     looked = failed.json("queue", "retry-failed", "--dry-run")
     before = failed.json("queue", "stats")["states"]
     busy = failed.json("queue", "retry-failed", "--category", "provider")
@@ -154,27 +154,27 @@ def test_failed_artifacts_are_queued_again_by_category(failed: Command):
     assert (before["error"], before["queued"]) == (2, 1)
     assert (busy["count"], busy["batches"], busy["dry_run"]) == (1, looked["batches"], False)
     assert rest.startswith(
-        f"1 failed artifacts are queued again, in {looked['batches'][0]}. `ingest queue run`"
+        f"1 failed documents are queued again, in {looked['batches'][0]}. Start it with `ingest queue run`"
     )
     assert failed.json("queue", "stats")["states"]["queued"] == 3
     queue = open_home(failed.home).queue
     assert [artifact.attempts if (artifact := queue.get(name)) else None for name in ("one", "two")] == [0, 1]
-    assert failed("queue", "retry-failed").stdout == "0 failed artifacts are queued again.\n"
+    assert failed("queue", "retry-failed").stdout == "0 failed documents are queued again.\n"
 
 
-def test_acquired_artifacts_are_looked_at_again_by_id_age_host_or_resolver(failed: Command):
-    """Only what was acquired: the others are queued, or have failed."""
+def test_acquired_artifacts_are_refreshed_by_id_age_host_or_resolver(failed: Command):
+    """Only acquired ones: the others are queued or have failed."""
     queue = open_home(failed.home).queue
     (lease,) = queue.lease("test", 1, time.time())
     ack(queue, lease.token, Ending("done", content_hash="c"), time.time())
-    nobody = [
+    others = [
         failed.json("queue", "refresh", *flags)["count"]
         for flags in (("--older-than-days", "1"), ("--host", "b.org"), ("--resolver", "file"), ("one",))
     ]
 
     found = failed.json("queue", "refresh", "three", "--host", "a.org", "--resolver", "http")
 
-    assert nobody == [0, 0, 0, 0]
+    assert others == [0, 0, 0, 0]
     assert (found["count"], len(found["batches"])) == (1, 1)
     assert failed.json("queue", "stats")["states"]["queued"] == 1
 
@@ -207,13 +207,13 @@ def test_stats_give_states_waits_the_busy_quotas_and_totals(failed: Command):
     assert "1 fetches, 2.0 MB, 1.5 s." in text
 
 
-def test_stats_say_when_the_next_can_be_tried(ingest: Command, tmp_path: Path):
+def test_stats_have_the_time_of_the_next_attempt(ingest: Command, tmp_path: Path):
     """And how long the oldest has waited."""
     soon = time.time() + 3600
     file = tmp_path / "list.jsonl"
     file.write_text(f'{{"url": "https://a.org/", "not_before": {soon}}}\n')
     ingest("queue", "import", file)
-    open_home(ingest.home).give_homes()
+    open_home(ingest.home).assign_batches()
 
     found = ingest.json("queue", "stats")
 
@@ -224,7 +224,7 @@ def test_stats_say_when_the_next_can_be_tried(ingest: Command, tmp_path: Path):
 
 
 def test_stats_of_an_empty_home_leave_no_trace(ingest: Command):
-    """Looking must not make a ledger."""
+    """Reading must not create a ledger."""
     assert ingest.json("queue", "stats")["total"] == 0
-    assert "nothing" in ingest("queue", "run").stdout.lower()
+    assert "The queue is empty" in ingest("queue", "run").stdout
     assert list(ingest.home.iterdir()) == []

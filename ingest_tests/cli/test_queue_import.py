@@ -1,4 +1,4 @@
-"""Lists: every good line is queued whatever surrounds it, every bad one is named by its number."""
+"""Lists: valid lines are queued, malformed ones are reported with their numbers."""
 
 import codecs
 import io
@@ -30,7 +30,7 @@ def _url(number: int) -> str:
     return json.dumps({"url": f"https://a.org/{number}"})
 
 
-def test_a_list_is_taken_in_and_taking_it_in_again_changes_nothing(ingest: Command, tmp_path: Path):
+def test_a_list_is_imported_and_importing_it_again_changes_nothing(ingest: Command, tmp_path: Path):
     """Known ids and ids repeated in the list are duplicates alike."""
     file = _write(tmp_path, _url(1), "", _url(2), '{"url": "HTTPS://a.org:443/1#x"}')
 
@@ -47,30 +47,30 @@ BAD: list[tuple[str | bytes, str]] = [
     ('"https://a.org"', "should be a JSON object, got a string"),
     ("null", "should be a JSON object, got null"),
     ('{"id": "a"}', "should have either url or path"),
-    ('{"path": "x.md"}', "id: should be given; only what has a url may go without"),
+    ('{"path": "x.md"}', "id: missing; required without a url"),
     ('{"id": 7, "path": "x.md"}', "id: should be a valid string"),
     ('{"id": "a", "path": ""}', "path: should have at least 1 character"),
-    ('{"id": "a", "id": "b", "path": "x"}', "id: should be there once"),
-    ('{"id": "a", "path": "x", "meta": {"k": {"j": 1, "j": 2}}}', "j: should be there once"),
+    ('{"id": "a", "id": "b", "path": "x"}', "id: duplicate key"),
+    ('{"id": "a", "path": "x", "meta": {"k": {"j": 1, "j": 2}}}', "j: duplicate key"),
     (
         '{"id": "a", "path": "x", "metadata": {}}',
-        "metadata: no such key; there are id, url, path, resolver, meta, max_attempts, not_before",
+        "metadata: unknown key; known keys are id, url, path, resolver, meta, max_attempts, not_before",
     ),
-    ('{"id": "a", "path": "x", "not_before": NaN}', "should be JSON, in which there is no NaN"),
+    ('{"id": "a", "path": "x", "not_before": NaN}', "should be JSON, which has no NaN"),
     (f'{{"id": "a", "path": "x", "max_attempts": {"9" * 5000}}}', "should have numbers of at most"),
-    ('{"id": "a\\u0000", "path": "x"}', "id: should hold neither NUL characters nor lone surrogates"),
-    ('{"id": "a", "path": "x", "new\\nline": 1}', "new�line: no such key"),
+    ('{"id": "a\\u0000", "path": "x"}', "id: should not contain NUL characters or lone surrogates"),
+    ('{"id": "a", "path": "x", "new\\nline": 1}', "new�line: unknown key"),
     ('{"id": "a", "path": "x", "\\ud800": 1}', "should be a valid string"),
     (b'{"id": "\xff", "path": "x"}', "should be UTF-8 text; byte 9 is not"),
     (b"\x00", "should be a JSON object; Expecting value at column 1"),
-    ('{"url": "ftp://a.org"}', "ftp://a.org has scheme ftp, and only http and https are fetched"),
-    ('{"id": "a", "path": "x", "meta": ' + '{"k":' * 50_000 + "1" + "}" * 50_001, "not nested so deep"),
+    ('{"url": "ftp://a.org"}', "ftp://a.org has scheme ftp, but only http and https are fetched"),
+    ('{"id": "a", "path": "x", "meta": ' + '{"k":' * 50_000 + "1" + "}" * 50_001, "nested too deeply"),
     ('{"id": "' + "a" * MAX_LINE_BYTES + '"}', "should have at most 1,048,576 bytes"),
 ]
 
 
 def test_each_malformed_line_is_named_with_what_was_expected(ingest: Command, tmp_path: Path):
-    """And costs none of the good lines between them."""
+    """The valid lines between them are queued."""
     lines = [line for number, (bad, _) in enumerate(BAD) for line in (_url(number), bad)]
 
     result = ingest.json("queue", "import", _write(tmp_path, *lines), check=1)
@@ -82,18 +82,18 @@ def test_each_malformed_line_is_named_with_what_was_expected(ingest: Command, tm
         assert reason in wrong["reason"]
 
 
-def test_a_person_is_shown_twenty_malformed_lines_and_how_many_more(ingest: Command, tmp_path: Path):
+def test_the_text_shows_twenty_malformed_lines_and_the_number_of_others(ingest: Command, tmp_path: Path):
     """A list in the wrong format must not flood a terminal."""
     done = ingest("queue", "import", _write(tmp_path, *(["oops"] * 25), _url(1)), check=1)
 
     assert "1 new, 0 duplicate and 25 malformed lines" in done.stdout
     lines = done.stderr.splitlines()
     assert [line.split(":")[0] for line in lines[:-1]] == [f"line {number}" for number in range(1, 21)]
-    assert lines[-1] == "and 5 more malformed lines; --json names them all."
+    assert lines[-1] == "and 5 more malformed lines; --json lists all."
 
 
 def test_a_limit_takes_lines_from_the_front_and_says_that_there_is_more(ingest: Command, tmp_path: Path):
-    """To try a list out; a malformed line is a line too."""
+    """To try a list out; a malformed line counts too."""
     file = _write(tmp_path, _url(1), "", "oops", _url(2), _url(3))
 
     some = ingest.json("queue", "import", file, "--limit", 3, check=1)
@@ -104,8 +104,8 @@ def test_a_limit_takes_lines_from_the_front_and_says_that_there_is_more(ingest: 
     assert "--limit" in ingest("queue", "import", file, "--limit", 1).stdout
 
 
-def test_marks_line_ends_and_missing_newlines_of_other_systems_are_accepted(ingest: Command, tmp_path: Path):
-    """What Windows and shells make of a list."""
+def test_byte_order_marks_and_line_ends_of_other_systems_are_accepted(ingest: Command, tmp_path: Path):
+    """As written by Windows and by shells."""
     file = tmp_path / "list.jsonl"
     file.write_bytes(f"\ufeff{_url(1)}\r\n \t\r\n{_url(2)}".encode())
 
@@ -113,7 +113,7 @@ def test_marks_line_ends_and_missing_newlines_of_other_systems_are_accepted(inge
 
 
 def test_relative_paths_start_at_the_lists_folder(ingest: Command, tmp_path: Path):
-    """A list travels with its files."""
+    """So a list can be moved with its files."""
     folder = tmp_path / "travelling"
     folder.mkdir()
     file = _write(folder, '{"id": "r", "path": "in/x.md"}', '{"id": "a", "path": "/abs/x.md"}')
@@ -125,7 +125,7 @@ def test_relative_paths_start_at_the_lists_folder(ingest: Command, tmp_path: Pat
     assert paths == [str(folder / "in/x.md"), "/abs/x.md"]
 
 
-def test_a_list_comes_through_standard_input(ingest: Command, tmp_path: Path):
+def test_a_list_can_be_read_from_standard_input(ingest: Command, tmp_path: Path):
     """From a pipe; relative paths start at the current folder."""
     done = subprocess.run(
         ingest.line("queue", "import", "-", "--json"),
@@ -146,7 +146,7 @@ def test_a_list_comes_through_standard_input(ingest: Command, tmp_path: Path):
 
 @pytest.mark.parametrize("what", ["missing.jsonl", "."])
 def test_a_list_that_cannot_be_read_is_wrong_usage(ingest: Command, tmp_path: Path, what: str):
-    """One line, and no home is made of it."""
+    """One line, and no home is created."""
     done = ingest("queue", "import", tmp_path / what, check=2)
 
     (line,) = done.stderr.splitlines()
@@ -155,7 +155,7 @@ def test_a_list_that_cannot_be_read_is_wrong_usage(ingest: Command, tmp_path: Pa
 
 
 class _Cut(io.BytesIO):
-    """A stream that a person gives up on after some lines."""
+    """A stream that is interrupted after some lines."""
 
     def __init__(self, content: bytes, lines: int) -> None:
         super().__init__(content)

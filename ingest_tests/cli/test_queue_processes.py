@@ -1,4 +1,4 @@
-"""`ingest queue run` in processes of its own: interrupted, and two at the same time."""
+"""`ingest queue run` in separate processes: interrupted, and two at the same time."""
 
 import json
 import signal
@@ -34,10 +34,10 @@ def _artifact(command: Command, artifact_id: str) -> Artifact:
 
 
 @pytest.mark.chaos
-def test_an_interrupted_run_keeps_what_came_gives_back_the_rest_and_the_next_continues(
+def test_an_interrupted_run_keeps_acquired_artifacts_and_the_next_run_continues(
     ingest: Command, site: Site, tmp_path: Path
 ):
-    """The attempt that was cut short does not count."""
+    """The interrupted attempt does not count."""
 
     def slow(visit: Visit) -> None:
         if visit.number > 1:
@@ -68,8 +68,8 @@ def test_an_interrupted_run_keeps_what_came_gives_back_the_rest_and_the_next_con
 
 
 @pytest.mark.chaos
-def test_a_wait_answers_an_interrupt_at_once(ingest: Command, site: Site, tmp_path: Path):
-    """A drain may wait for hours; nobody waits for it."""
+def test_a_waiting_drain_stops_at_an_interrupt(ingest: Command, site: Site, tmp_path: Path):
+    """A drain can wait for hours; Ctrl-C must end it at once."""
     later = {"id": "later", "url": put_note(site, "Later"), "not_before": time.time() + 3600}
     ingest("queue", "import", write_list(tmp_path, later))
     process = _start(ingest, "--drain")
@@ -89,7 +89,7 @@ def test_a_wait_answers_an_interrupt_at_once(ingest: Command, site: Site, tmp_pa
 
 @pytest.mark.slow
 def test_two_drains_share_the_work_and_do_none_of_it_twice(ingest: Command, site: Site, tmp_path: Path):
-    """Both end when everything is in the tables, and say so."""
+    """Both end when everything is in the tables, and report it."""
     crowd = Crowd()
 
     def unhurried(name: str) -> Callable[[Visit], None]:

@@ -1,4 +1,4 @@
-"""`ingest queue run`: what is due is acquired and ingested, what waits is waited for, nothing is repeated."""
+"""`ingest queue run` acquires and ingests what is due, waits for what is delayed, and repeats nothing."""
 
 import time
 from pathlib import Path
@@ -15,15 +15,15 @@ pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 
 def _titles(command: Command) -> set[str]:
-    """The first heading of every document in the tables."""
+    """Return the first heading of every document in the tables."""
     chunks = pl.read_parquet(command.home / "data/chunks/*.parquet")
     return {headings[0] for headings in chunks["headings"]}
 
 
-def test_what_is_queued_is_acquired_and_ingested_once(
+def test_queued_artifacts_are_acquired_and_ingested_once(
     ingest: Command, site: Site, notes: Path, tmp_path: Path
 ):
-    """Pages and files alike; folders are for `ingest all`, and a second run finds nothing to do."""
+    """Pages and files alike; watched folders are not scanned, and a second run finds nothing to do."""
     home = open_home(ingest.home)
     home.watch(notes)
     home.scan()
@@ -46,7 +46,7 @@ def test_what_is_queued_is_acquired_and_ingested_once(
     assert "Queue: 0 queued, 0 in progress, 2 done, 0 skipped, 0 error." in text
 
 
-def test_a_page_that_fails_twice_is_there_after_a_drain(ingest: Command, site: Site, tmp_path: Path):
+def test_a_page_that_fails_twice_is_ingested_after_a_drain(ingest: Command, site: Site, tmp_path: Path):
     """503, 503, 200: two retries, no failure, one document."""
 
     def flaky(visit: Visit) -> None:
@@ -65,21 +65,21 @@ def test_a_page_that_fails_twice_is_there_after_a_drain(ingest: Command, site: S
     assert (totals["retries"], totals["fetches"], totals["completed"]["done"]) == (2, 3, 1)
 
 
-def test_what_is_delayed_is_left_for_later_or_waited_for(ingest: Command, site: Site, tmp_path: Path):
-    """Without --drain the result says until when; with it, the command says so and stays."""
+def test_delayed_artifacts_are_reported_or_waited_for(ingest: Command, site: Site, tmp_path: Path):
+    """Without --drain the result has the next time; with it, the command waits and says so."""
     first = {"id": "now", "url": put_note(site, "Now")}
     later = {"id": "later", "url": put_note(site, "Later"), "not_before": time.time() + 600}
     ingest("queue", "import", write_list(tmp_path, first, later))
 
     left = ingest.json("queue", "run", **WEB)
     everything = ingest.json("all", **WEB)
-    told = ingest("all", **WEB).stdout
+    result = ingest("all", **WEB).stdout
 
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(later["not_before"]))
     assert (left["exit_code"], left["documents"]) == (0, 1)
     assert (left["queue"]["waiting"], left["queue"]["next_at"]) == (1, until)
     assert everything["queue"] == left["queue"]
-    assert f"1 are not acquired yet, the next can be tried at {until}: `ingest queue run --drain`" in told
+    assert f"1 are not acquired yet; the next attempt is due at {until}. `ingest queue run --drain`" in result
 
     _bring_forward(ingest.home, "later", time.time() + 8)
     drained = ingest("queue", "run", "--drain", **WEB)
@@ -90,7 +90,7 @@ def test_what_is_delayed_is_left_for_later_or_waited_for(ingest: Command, site: 
 
 
 def _bring_forward(home: Path, artifact_id: str, at: float) -> None:
-    """Somebody changed their mind about when an artifact may be tried."""
+    """Make an artifact due now."""
     from ingest_assets.intake.schema import artifacts
 
     with open_home(home).ledger.begin() as connection:
@@ -98,7 +98,7 @@ def _bring_forward(home: Path, artifact_id: str, at: float) -> None:
         connection.execute(artifacts.update().where(row).values(not_before=at))
 
 
-def test_a_page_that_is_gone_fails_alone_and_can_be_tried_again(ingest: Command, site: Site, tmp_path: Path):
+def test_a_missing_page_fails_alone_and_can_be_retried(ingest: Command, site: Site, tmp_path: Path):
     """Exit code 1 while an artifact is in error, 0 once the page is back."""
     gone = site.page("/gone.md", lambda visit: visit.reply(404))
     ingest(
@@ -109,17 +109,17 @@ def test_a_page_that_is_gone_fails_alone_and_can_be_tried_again(ingest: Command,
     again = ingest.json("queue", "run", check=1, **WEB)
     put_note(site, "gone")
     retried = ingest.json("queue", "retry-failed", "--category", "input")
-    mended = ingest.json("queue", "run", **WEB)
+    repaired = ingest.json("queue", "run", **WEB)
 
     assert "failed: gone [documents E_FETCH_NOT_FOUND]" in failed.stderr
     assert (again["batches"]["ran"], again["queue"]["states"]["error"]) == ([], 1)
     assert retried["count"] == 1
-    assert (mended["documents"], mended["failures"], mended["queue"]["states"]["error"]) == (2, [], 0)
+    assert (repaired["documents"], repaired["failures"], repaired["queue"]["states"]["error"]) == (2, [], 0)
     assert (site.count("/gone.md"), site.count("/Good.md")) == (2, 1)
 
 
 def test_a_refresh_asks_whether_a_page_changed(ingest: Command, site: Site, tmp_path: Path):
-    """An unchanged page costs an answer without a body, a changed one is ingested anew."""
+    """An unchanged page costs an answer without a body, a changed one is ingested again."""
     names = {"/a.md": "Heather", "/b.md": "Clover"}
 
     def tagged(visit: Visit) -> None:
@@ -154,7 +154,7 @@ def test_a_refresh_asks_whether_a_page_changed(ingest: Command, site: Site, tmp_
 def test_limits_of_the_command_reach_the_step(
     ingest: Command, site: Site, tmp_path: Path, settings: str, flags: tuple[object, ...]
 ):
-    """Four at a time it would be without; resolvers that are not named stay as configured."""
+    """Without them it would be four at a time; other resolvers keep their limits."""
     (ingest.home / "ingest.toml").write_text(settings)
     crowd = Crowd()
 
@@ -171,7 +171,7 @@ def test_limits_of_the_command_reach_the_step(
 
 
 def test_a_batch_that_breaks_ends_the_drain(ingest: Command, site: Site, tmp_path: Path):
-    """What broke it would break it again, and its delayed artifacts would be waited for in vain."""
+    """The same cause would break it again, and its delayed artifacts would never be acquired."""
     site.page(
         "/broken.pdf", lambda visit: visit.reply(200, b"%PDF-1.7\ncut off", content_type="application/pdf")
     )

@@ -1,4 +1,4 @@
-"""The list of commands, a mistyped one and completion are answered at once: no library is loaded for them."""
+"""Help, typing errors and completion are answered at once: they load no library."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from ingest_assets.cli.main import COMMANDS, load_command
 from ingest_tests.conftest import Command, Done, clean_environment
 
 HEAVY = {"dagster", "polars", "pyarrow", "torch", "transformers", "docling", "sqlalchemy", "numpy"}
-# Of these each takes a second or more; the help of a command may load what the command itself imports.
+# Each of these takes a second or more; the help of a command can load what its module imports.
 HEAVIEST = {"dagster", "torch", "transformers", "docling", "docling_core", "onnxruntime"}
 
 EVERY_HELP = """
@@ -38,7 +38,7 @@ def _fresh(code: str, *arguments: object, **environment: str) -> "subprocess.Com
 
 
 def test_the_help_of_every_command_loads_nothing_that_takes_seconds():
-    """A command imports what it does; Dagster and models come when it runs."""
+    """A command imports what it needs; Dagster and models are loaded when it runs."""
     done = _fresh(EVERY_HELP)
 
     count, codes, modules = json.loads(done.stdout.splitlines()[-1])
@@ -49,7 +49,7 @@ def test_the_help_of_every_command_loads_nothing_that_takes_seconds():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_a_commands_own_help_says(name: str):
-    """The list is written down beside the commands, so that it needs none of them."""
+    """The list is a table, so that it needs no import of the commands."""
     paragraph = load_command(name).help.split("\n\n")[0]
 
     assert COMMANDS[name][1] == " ".join(paragraph.split())
@@ -65,7 +65,7 @@ def test_the_list_of_commands_says_what_a_commands_own_help_says(name: str):
     ],
 )
 def test_the_list_of_commands_and_a_typo_load_no_library(arguments: tuple[str, ...], code: int, words: str):
-    """Three seconds to read three lines are two and a half too many."""
+    """They must be answered in half a second, not three."""
     done = _fresh(ONE_COMMAND, *arguments)
 
     ended, modules = json.loads(done.stdout.splitlines()[-1])

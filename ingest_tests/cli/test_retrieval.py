@@ -1,4 +1,4 @@
-"""`ingest eval retrieval`: the shipped set through the product, as a gate that can fail."""
+"""`ingest eval retrieval`: evaluate the shipped set, with gates that can fail."""
 
 import json
 import random
@@ -17,8 +17,8 @@ def _gated(ingest: Command, check: int) -> dict:
     return ingest.json("eval", "retrieval", *options, check=check)
 
 
-def test_the_shipped_set_is_found_and_broken_tables_are_found_out(ingest: Command):
-    """What CI holds: meaning and words find what they should, and vectors of other chunks do not pass."""
+def test_the_shipped_set_passes_the_gates_and_shuffled_vectors_do_not(ingest: Command):
+    """The gate of CI: dense and lexical search find the answers, and vectors of other chunks fail it."""
     good = _gated(ingest, check=0)
 
     assert good["counts"]["searchable"] == good["counts"]["documents"] == 26
@@ -33,7 +33,7 @@ def test_the_shipped_set_is_found_and_broken_tables_are_found_out(ingest: Comman
 
 
 def _shuffle(folder: Path, columns: list[str]) -> None:
-    """Give each chunk what belongs to another."""
+    """Give each chunk the vector of another."""
     (path,) = folder.glob("*.parquet")
     table = pq.ParquetFile(path).read()
     order = list(range(table.num_rows))
@@ -46,7 +46,7 @@ def _shuffle(folder: Path, columns: list[str]) -> None:
 
 @pytest.fixture
 def own_set(tmp_path: Path) -> tuple[object, ...]:
-    """Options for a set of one's own: two queries, one of them without a judgement."""
+    """Options for a user's own set: two queries, one without a judgement."""
     folder = tmp_path / "labelled"
     write_notes(folder / "documents")
     (folder / "queries.jsonl").write_text('{"id": 1, "text": "When is May?"}\n{"id": 2, "text": "Why?"}\n')
@@ -55,32 +55,32 @@ def own_set(tmp_path: Path) -> tuple[object, ...]:
 
 
 @pytest.mark.graph
-def test_queries_that_are_left_out_are_counted(ingest: Command, own_set: tuple[object, ...]):
-    """One without a judgement must not vanish in silence."""
-    said = ingest("eval", "retrieval", *own_set).stdout.splitlines()
+def test_skipped_queries_are_counted(ingest: Command, own_set: tuple[object, ...]):
+    """A query without a judgement must not disappear silently."""
+    output = ingest("eval", "retrieval", *own_set).stdout.splitlines()
 
-    assert "1 of 2 queries have no document judged relevant, and are left out." in said
-    assert any(line.startswith(f"Tables: {ingest.home}/state/evaluation/files-") for line in said)
+    assert "1 of 2 queries have no relevant document and are skipped." in output
+    assert any(line.startswith(f"Tables: {ingest.home}/state/evaluation/files-") for line in output)
 
 
 @pytest.mark.graph
 def test_a_document_that_left_the_set_is_not_counted(ingest: Command, own_set: tuple[object, ...]):
-    """The second evaluation is of what is there now."""
+    """The second evaluation covers only current documents."""
     documents = Path(str(own_set[-1])) / "documents"
     ingest("eval", "retrieval", *own_set)
     others = [path for path in documents.iterdir() if path.name != "swarm.md"]
     for path in others:
         path.unlink()
 
-    said = ingest("eval", "retrieval", *own_set).stdout
+    output = ingest("eval", "retrieval", *own_set).stdout
 
     assert others
-    assert "files: 1 of 1 documents can be found" in said
+    assert "files: 1 of 1 documents are searchable" in output
 
 
 @pytest.mark.graph
 def test_a_folder_that_is_not_kept_is_not_named(ingest: Command, own_set: tuple[object, ...], tmp_path: Path):
-    """Neither to people nor to programs."""
+    """Neither in text nor in JSON."""
     output = tmp_path / "report.json"
 
     said = ingest("eval", "retrieval", *own_set, "--no-keep", "--output", output).stdout
@@ -93,9 +93,9 @@ def test_a_folder_that_is_not_kept_is_not_named(ingest: Command, own_set: tuple[
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--set", "cranfield"), "--path: give the folder of the set cranfield."),
-        (("--set", "files", "--path", "nowhere"), "nowhere: is no folder"),
-        (("--path", "."), "leave --path out"),
+        (("--set", "cranfield"), "--path: required; set it to the folder of cranfield."),
+        (("--set", "files", "--path", "nowhere"), "nowhere: not a folder"),
+        (("--path", "."), "not allowed with --set samples"),
         (("--at-least", "dense.mrr@3=1"), "there is no 'mrr@3'"),
         (("--output", "no/such/place.json"), "cannot be written"),
     ],
@@ -109,7 +109,7 @@ def test_wrong_usage_is_one_line_and_starts_nothing(ingest: Command, options: tu
     assert not (ingest.home / "state").exists()
 
 
-def test_a_slip_in_a_set_is_one_line_with_file_and_line(ingest: Command, own_set: tuple[object, ...]):
+def test_an_error_in_a_set_is_one_line_with_file_and_line(ingest: Command, own_set: tuple[object, ...]):
     """Exit code 2, before any document is ingested."""
     queries = Path(str(own_set[-1])) / "queries.jsonl"
     queries.write_text('{"id": 1, "text": "When is May?"}\n["id", "text"]\n')

@@ -1,4 +1,4 @@
-"""Two presses end the command, whatever the main thread is stuck in."""
+"""Two interrupts end the command, even if the main thread is blocked."""
 
 import signal
 import subprocess
@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from ingest_assets.cli.signals import INTERRUPTED, TIDY_END_S
+from ingest_assets.cli.signals import EXIT_GRACE_S, INTERRUPTED
 from ingest_tests.conftest import clean_environment
 
 LISTEN = """
 import time
-from ingest_assets.cli.signals import PRESSES
-PRESSES.listen()
+from ingest_assets.cli.signals import INTERRUPTS
+INTERRUPTS.listen()
 """
 READY = "print('ready', flush=True)\n"
 
@@ -23,9 +23,9 @@ DAGSTER += "with capture_interrupts():\n    time.sleep(60)"
 STUBBORN = (
     READY + "while True:\n    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        pass"
 )
-ANSWERED = "with PRESSES.answered('ingest: stopping'):\n    " + READY
+ANSWERED = "with INTERRUPTS.announcing('ingest: stopping'):\n    " + READY
 ANSWERED += "    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        time.sleep(1)\n"
-ANSWERED += "print(PRESSES.count)"
+ANSWERED += "print(INTERRUPTS.count)"
 
 
 def _start(code: str) -> "subprocess.Popen[str]":
@@ -33,15 +33,15 @@ def _start(code: str) -> "subprocess.Popen[str]":
     process = subprocess.Popen([sys.executable, "-c", LISTEN + code], env=clean_environment(), **pipes)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.5)  # from saying so to being stuck
+    time.sleep(0.5)  # until it is really stuck
     return process
 
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("stuck", [NATIVE, DAGSTER, STUBBORN], ids=["native code", "dagster", "stubborn"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_the_second_press_ends_within_a_second_or_so(stuck: str, number: signal.Signals):
-    """A tidy end gets a moment, no more."""
+def test_the_second_interrupt_ends_the_process_within_seconds(stuck: str, number: signal.Signals):
+    """A graceful exit gets a second, no more."""
     process = _start(stuck)
     process.send_signal(number)
     time.sleep(0.5)
@@ -52,11 +52,11 @@ def test_the_second_press_ends_within_a_second_or_so(stuck: str, number: signal.
     _, errors = process.communicate(timeout=10)
 
     assert process.returncode == INTERRUPTED
-    assert time.monotonic() - pressed_at < TIDY_END_S + 2
-    assert errors == "ingest: ended at once; finished documents are kept, the next run continues.\n"
+    assert time.monotonic() - pressed_at < EXIT_GRACE_S + 2
+    assert errors == "ingest: stopped at once; finished documents are kept, the next run continues.\n"
 
 
-def test_the_first_press_is_answered_at_once_and_a_doubled_signal_is_one_press():
+def test_the_first_interrupt_prints_its_message_and_a_doubled_signal_counts_once():
     """`timeout` sends its signal to the process and to the group."""
     process = _start(ANSWERED)
     process.send_signal(signal.SIGTERM)

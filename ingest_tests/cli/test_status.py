@@ -1,14 +1,14 @@
-"""What `ingest status` says of documents that come and go."""
+"""How `ingest status` reports changed and deleted documents."""
 
 from pathlib import Path
 
 from ingest_tests.conftest import Command
 
 
-def test_a_deleted_file_waits_for_a_run_before_and_after_it_is_missed(
+def test_a_deleted_file_waits_for_a_run_before_and_after_a_scan_notices(
     ingested: Command, ingested_notes: Path
 ):
-    """Whether a scan has noticed it or not, its rows are still there and leave with the next run."""
+    """Its rows still exist and are removed by the next run."""
     (ingested_notes / "swarm.md").unlink()
     before = ingested.json("status")
     ingested("all", "--from", "chunks", "--until", "chunks")
@@ -22,22 +22,22 @@ def test_a_deleted_file_waits_for_a_run_before_and_after_it_is_missed(
     assert left["deleted_waiting_for_a_run"] == 1, "the chunks were made before"
 
 
-def test_the_words_tell_the_gone_from_the_noticed(ingested: Command, ingested_notes: Path):
-    """And where to see what a run would do."""
+def test_the_text_distinguishes_unnoticed_deletions(ingested: Command, ingested_notes: Path):
+    """And names the command that shows what a run would do."""
     (ingested_notes / "swarm.md").unlink()
     (ingested_notes / "new.md").write_text("# New\n")
 
     text = ingested("status").stdout
 
     assert "1 new, 0 changed, 0 moved, 1 deleted" in text
-    assert "`ingest plan` says" in text
-    assert "1 file is gone from its folder and leaves the tables with the next run." in text
+    assert "`ingest plan` shows" in text
+    assert "1 file was deleted; the next run updates the tables." in text
     ingested("all", "--from", "chunks", "--until", "chunks", check=None)
-    assert "1 deleted document still has rows, which leave the tables with" in ingested("status").stdout
+    assert "1 deleted document still has rows; the next run removes them." in ingested("status").stdout
 
 
-def test_a_moved_file_is_not_taken_for_gone(ingested: Command, ingested_notes: Path):
-    """Not before a scan has noticed it and not after."""
+def test_a_moved_file_is_not_counted_as_deleted(ingested: Command, ingested_notes: Path):
+    """Neither before a scan has noticed it nor after."""
     (ingested_notes / "swarm.md").rename(ingested_notes / "bees.md")
 
     before = ingested.json("status")
@@ -48,18 +48,18 @@ def test_a_moved_file_is_not_taken_for_gone(ingested: Command, ingested_notes: P
     assert [each["deleted_waiting_for_a_run"] for each in (before, noticed)] == [0, 0]
 
 
-def test_a_folder_that_is_not_there_is_said_at_once(ingested: Command, ingested_notes: Path):
-    """Its documents are kept, so none is said to leave."""
+def test_a_missing_folder_is_reported_at_once(ingested: Command, ingested_notes: Path):
+    """Its documents are kept, so none is counted as deleted."""
     ingested_notes.rename(ingested_notes.with_name("unmounted"))
 
     result = ingested.json("status")
 
     assert result["deleted_waiting_for_a_run"] == 0
-    assert "folder is not there" in result["problems"][0]["reason"]
+    assert "folder does not exist" in result["problems"][0]["reason"]
 
 
-def test_a_quiet_home_says_nothing_of_its_folders(ingested: Command):
-    """No news is no line."""
+def test_an_unchanged_home_has_no_line_about_its_folders(ingested: Command):
+    """Only changes are printed."""
     text = ingested("status").stdout
 
     assert "Folders:" not in text

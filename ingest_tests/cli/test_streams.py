@@ -1,4 +1,4 @@
-"""Whatever the streams are, a command says what it has to say, or ends without a traceback."""
+"""Commands print their output, or end without a traceback, whatever the standard streams are."""
 
 import json
 import os
@@ -20,7 +20,7 @@ NAME = "größe.md"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """A home whose documents are taken in and no more."""
+    """A home whose documents are registered and not yet processed."""
     folder = tmp_path_factory.mktemp("streams")
     (folder / "notes").mkdir()
     for number in range(3):
@@ -34,7 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Command:
 def _through(
     command: Command, shell: str, *arguments: str, **environment: str
 ) -> "subprocess.CompletedProcess[str]":
-    """The command inside a line of the shell, in which it is called COMMAND."""
+    """Run a shell line in which COMMAND stands for the command."""
     line = shell.replace("COMMAND", '"$@"')
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", line, "-", *command.line(*arguments)],
@@ -48,7 +48,7 @@ def _through(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
-def test_a_pipe_that_is_closed_early_is_no_fault(home: Command, form: tuple[str, ...]):
+def test_a_pipe_that_is_closed_early_is_not_an_error(home: Command, form: tuple[str, ...]):
     """`| head -1` has read enough."""
     done = _through(home, "COMMAND | head -c 1", "status", "--documents", *form)
 
@@ -56,8 +56,8 @@ def test_a_pipe_that_is_closed_early_is_no_fault(home: Command, form: tuple[str,
     assert done.stderr == ""
 
 
-def test_a_pipe_that_nobody_reads_is_no_fault(home: Command):
-    """Not even when it was closed before the first word."""
+def test_a_pipe_without_a_reader_is_not_an_error(home: Command):
+    """Even if it was closed before the first line."""
     done = _through(home, "COMMAND | true; true", "status", "--documents")
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -65,8 +65,8 @@ def test_a_pipe_that_nobody_reads_is_no_fault(home: Command):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
-def test_a_closed_output_is_no_fault_and_a_full_one_is_one_line(home: Command, form: tuple[str, ...]):
-    """Nobody reads the one, and the other's reader must learn of it."""
+def test_a_closed_output_is_not_an_error_and_a_full_one_is_one_line(home: Command, form: tuple[str, ...]):
+    """A closed stream has no reader; the reader of a full one must learn that output is missing."""
     closed = _through(home, "COMMAND >&-", "status", *form)
     full = _through(home, "COMMAND >/dev/full", "status", *form)
 
@@ -81,12 +81,12 @@ PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("surroundings", [PLAIN, {"PYTHONIOENCODING": "latin-1"}], ids=["C", "latin-1"])
-def test_another_encoding_costs_no_name_and_no_result(home: Command, surroundings: dict[str, str]):
-    """JSON stays JSON, and text says what cannot be shown by its number."""
-    told = _through(home, "COMMAND", "status", "--documents", "--json", **surroundings)
+def test_another_encoding_loses_no_name_and_no_result(home: Command, surroundings: dict[str, str]):
+    """JSON stays valid; text escapes the characters that the encoding lacks."""
+    result = _through(home, "COMMAND", "status", "--documents", "--json", **surroundings)
     text = _through(home, "COMMAND", "status", "--documents", **surroundings)
 
-    ids = {line["doc_id"] for line in json.loads(told.stdout)["checkpoints"]}
+    ids = {line["doc_id"] for line in json.loads(result.stdout)["checkpoints"]}
     assert ids == {f"notes:{number}-{NAME}" for number in range(3)}
     assert (text.returncode, text.stderr) == (0, "")
 
@@ -105,7 +105,7 @@ def test_another_encoding_costs_no_name_and_no_result(home: Command, surrounding
     ],
 )
 def test_an_error_is_an_object_too(home: Command, arguments: tuple[str, ...], code: int):
-    """A program that asked for JSON gets JSON; the line for people is the same."""
+    """With --json, errors are printed as JSON too; the line on standard error is the same."""
     done = home(*arguments, "--json", check=code)
 
     found = json.loads(done.stdout)
@@ -117,7 +117,7 @@ AS_NOBODY = """
 import os, sys
 import ingest_assets.cli.run, ingest_assets.cli.queue
 from ingest_assets.cli.main import run
-run(["all", "--dry-run", "--home", sys.argv[1]])  # loads what is loaded late
+run(["all", "--dry-run", "--home", sys.argv[1]])  # does the lazy imports
 sys.stdout.flush(); sys.stderr.write("-----\\n")
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -128,7 +128,7 @@ print("codes", codes)
 
 @pytest.fixture
 def read_only(home: Command) -> Iterator[Path]:
-    """A home that everybody may read and nobody may write, in a place that everybody can reach."""
+    """A home that all users can read but not write."""
     with tempfile.TemporaryDirectory() as root:
         Path(root).chmod(0o755)
         copy = Path(root) / "home"
@@ -141,8 +141,8 @@ def read_only(home: Command) -> Iterator[Path]:
             path.chmod(0o755)
 
 
-def test_a_home_that_may_only_be_read_is_one_line_for_who_would_write(read_only: Path):
-    """What, where, what to do; and no traceback of a database."""
+def test_writing_to_a_read_only_home_is_one_line(read_only: Path):
+    """The line names the path and what to do; no traceback of a database."""
     lines = ["all", "queue enqueue a --url https://a.org/1"]
 
     done = subprocess.run(
@@ -162,8 +162,8 @@ def test_a_home_that_may_only_be_read_is_one_line_for_who_would_write(read_only:
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("after_s", [0.4, 0.8, 1.5])
-def test_a_press_while_it_starts_ends_it_without_a_traceback(home: Command, after_s: float):
-    """Libraries that are interrupted while they load say anything but that."""
+def test_ctrl_c_while_it_starts_ends_it_without_a_traceback(home: Command, after_s: float):
+    """Libraries that are interrupted while loading print all kinds of errors."""
     process = subprocess.Popen(
         home.line("status"),
         env=clean_environment(),
@@ -176,7 +176,7 @@ def test_a_press_while_it_starts_ends_it_without_a_traceback(home: Command, afte
 
     _, errors = process.communicate(timeout=60)
 
-    # The signal itself ends a process whose interpreter is still starting; shells call that 130 too.
+    # The signal itself kills a process whose interpreter is still starting; shells report 130 for that, too.
     assert process.returncode in (0, 130, -signal.SIGINT)
     assert "Traceback" not in errors
 

@@ -1,4 +1,4 @@
-"""Commands that only look leave a home as it is to the byte, whatever state it is in."""
+"""Read-only commands do not change a byte of a home, whatever state it is in."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ingest_tests.conftest import Command, write_notes
-from ingest_tests.intake.conftest import NOBODY
+from ingest_tests.intake.conftest import NOBODY_UID
 from ingest_tests.intake.fetch.site import Site
 from ingest_tests.intake.looks import WRITER, photo, running, write_old_ledger
 from ingest_tests.intake.postgres import Postgres, running_postgres
@@ -40,14 +40,14 @@ http = { rate = 1, per_seconds = 60 }
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """A site whose pages are queued and must not be visited."""
+    """A site with queued pages that must not be fetched."""
     with Site().open() as site:
         yield site
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, site: Site) -> Path:
-    """A home with notes that are done, changed and new, and with pages to fetch, that nobody has open."""
+    """A home with notes that are done, changed and new, and with pages to fetch; no process has it open."""
     root = tmp_path_factory.mktemp("untouched") / "now"
     home = root / "home"
     home.mkdir(parents=True)
@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, site: Site) -> Path:
 
 @pytest.fixture
 def command(made: Path, site: Site) -> Command:
-    """The command on that home; at the same place for every test, as a home knows where its files are."""
+    """The command on that home, always at the same path because a home stores paths."""
     shutil.rmtree(made)
     shutil.copytree(made.parent / "then", made)
     site.visits.clear()
@@ -74,7 +74,7 @@ def command(made: Path, site: Site) -> Command:
 
 
 def quiet(_home: Path, _stack: ExitStack) -> None:
-    """Nobody has the ledger open."""
+    """No process has the ledger open."""
 
 
 def written(home: Path, stack: ExitStack) -> None:
@@ -89,7 +89,7 @@ def killed(home: Path, _stack: ExitStack) -> None:
 
 
 def version_1(home: Path, _stack: ExitStack) -> None:
-    """The ledger is that of an older release, and knows a folder of the settings."""
+    """The ledger is that of an older release and has a folder of the settings."""
     write_old_ledger(home / "state" / "ledger.sqlite", 1)
     (home / "ingest.toml").write_text(f'{SETTINGS}[sources.docs]\npath = "/docs"\n')
 
@@ -105,12 +105,12 @@ def without_ledger(home: Path, _stack: ExitStack) -> None:
 
 
 def empty(home: Path, _stack: ExitStack) -> None:
-    """Nothing was ever done here."""
+    """The home is empty."""
     shutil.rmtree(home)
     home.mkdir()
 
 
-# What says that there is no such document, or nothing to take in.
+# Commands that report an unknown document or an empty home.
 REFUSED = {
     "version_1": ("inspect",),
     "version_2": ("inspect",),
@@ -121,8 +121,10 @@ STATES = [quiet, written, killed, version_1, version_2, without_ledger, empty]
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
-def test_looking_changes_nothing(command: Command, site: Site, state: Callable[[Path, ExitStack], None]):
-    """Not a byte, not a time, no file more or less; and no site is asked, so that no quota is used."""
+def test_read_only_commands_change_nothing(
+    command: Command, site: Site, state: Callable[[Path, ExitStack], None]
+):
+    """No byte, no time, no file; and no site is asked, so no quota is used."""
     with ExitStack() as stack:
         state(command.home, stack)
         before = photo(command.home)
@@ -137,8 +139,8 @@ def test_looking_changes_nothing(command: Command, site: Site, state: Callable[[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", [quiet, killed], ids=lambda state: state.__name__)
-def test_looking_from_a_process_of_its_own_changes_nothing(command: Command, state):
-    """What ends with the process must not leave anything either."""
+def test_read_only_commands_in_a_separate_process_change_nothing(command: Command, state):
+    """Nor does the end of the process."""
     with ExitStack() as stack:
         state(command.home, stack)
         before = photo(command.home)
@@ -149,7 +151,7 @@ def test_looking_from_a_process_of_its_own_changes_nothing(command: Command, sta
         assert photo(command.home) == before
 
 
-def test_a_first_look_with_a_folder_makes_nothing(tmp_path: Path, notes: Path):
+def test_a_plan_of_a_new_folder_creates_nothing(tmp_path: Path, notes: Path):
     """Neither a home nor a ledger."""
     command = Command(tmp_path / "home")
 
@@ -159,8 +161,8 @@ def test_a_first_look_with_a_folder_makes_nothing(tmp_path: Path, notes: Path):
     assert not command.home.exists()
 
 
-def test_a_look_sees_what_was_committed_before_its_writer_was_killed(command: Command):
-    """And not what was not."""
+def test_committed_changes_of_a_killed_writer_are_seen(command: Command):
+    """Uncommitted ones are not."""
     with ExitStack() as stack:
         killed(command.home, stack)
 
@@ -175,7 +177,7 @@ import ingest_assets.cli.failures, ingest_assets.cli.queue
 import ingest_assets.cli.run, ingest_assets.cli.plan, polars, pyarrow.parquet
 with open(os.devnull, "w") as quiet:
     sys.stdout, out = quiet, sys.stdout
-    run(["plan", "--home", sys.argv[2]])  # loads what is loaded late
+    run(["plan", "--home", sys.argv[2]])  # does the lazy imports
     sys.stdout = out
 if os.getuid() == 0:
     try:
@@ -190,7 +192,7 @@ print("codes", codes)
 
 @pytest.fixture
 def read_only(command: Command) -> Iterator[Path]:
-    """The home, where everybody may read it and nobody may write."""
+    """The home at a place where all users can read it but not write."""
     root = Path(tempfile.mkdtemp(prefix="ingest-cli-"))
     root.chmod(0o755)
     home = root / "home"
@@ -205,12 +207,12 @@ def read_only(command: Command) -> Iterator[Path]:
 
 
 @pytest.mark.graph
-def test_a_home_that_may_only_be_read_can_be_looked_at(read_only: Path):
-    """By a user who may write nowhere in it."""
+def test_a_read_only_home_can_be_inspected(read_only: Path):
+    """By a user without write permission anywhere in it."""
     before = photo(read_only)
     looks = [" ".join(look) for look in LOOKS]
 
-    line = [sys.executable, "-c", AS_NOBODY, str(NOBODY), str(read_only), *looks]
+    line = [sys.executable, "-c", AS_NOBODY, str(NOBODY_UID), str(read_only), *looks]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
 
     if done.returncode == 77:
@@ -222,14 +224,16 @@ def test_a_home_that_may_only_be_read_can_be_looked_at(read_only: Path):
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    """A server of its own."""
+    """A PostgreSQL server."""
     with running_postgres() as server:
         yield server
 
 
 @pytest.mark.slow
-def test_looking_changes_nothing_on_a_server(postgres: Postgres, tmp_path: Path, notes: Path, site: Site):
-    """Neither in the database nor in the home; also before there is a ledger in it."""
+def test_read_only_commands_change_nothing_on_a_server(
+    postgres: Postgres, tmp_path: Path, notes: Path, site: Site
+):
+    """Neither in the database nor in the home; also before the ledger exists."""
     home = tmp_path / "home"
     home.mkdir()
     url = postgres.fresh_url()

@@ -1,4 +1,4 @@
-"""`ingest validate` proves equal bytes, and names what differs."""
+"""`ingest validate` proves that tables are byte-equal, and names the differences."""
 
 import json
 import os
@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingest_assets.app.execution import Circumstances
+from ingest_assets.app.execution import ParityConditions
 from ingest_assets.app.home import open_home
-from ingest_assets.app.validate import INLINE, Variant, VariantResult, take_in
+from ingest_assets.app.validate import INLINE, Variant, VariantResult, scan_input
 from ingest_assets.cli import validate as validating
 from ingest_assets.cli.main import run
 from ingest_assets.core.errors import IngestError
@@ -31,13 +31,13 @@ ASSETS = ["documents", "doctags", "admission", "chunks", "embeddings/dense", "em
 
 @pytest.fixture
 def folder(notes: Path) -> Path:
-    """Three notes and a document that nobody can read."""
+    """Three notes and an unreadable document."""
     (notes / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
     return notes
 
 
 def _flip_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One bit of the first vector of one document, on threads and not inline."""
+    """Change one bit of the first vector of one document, on threads and not inline."""
     honest = DenseStage.rows
 
     def rows(self: DenseStage, item, context) -> pa.Table:
@@ -52,8 +52,8 @@ def _flip_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DenseStage, "rows", rows)
 
 
-def test_equal_bytes_are_proved_recorded_and_leave_nothing_behind(ingest: Command, folder: Path):
-    """Failures are compared too, and the home itself is not touched."""
+def test_equal_tables_are_recorded_and_nothing_is_left_behind(ingest: Command, folder: Path):
+    """Failures are compared too, and the home is not changed."""
     left_over = Layout(ingest.home).parity_home("threads-2")
     left_over.mkdir(parents=True)
     (left_over / "half.parquet").write_bytes(b"an interrupted validation")
@@ -72,7 +72,7 @@ def test_equal_bytes_are_proved_recorded_and_leave_nothing_behind(ingest: Comman
     assert record["workers"] == {"inline": [1], "threads": [1, 2]}
     assert record["tables"] == result["runs"][0]["tables"]
     assert (record["documents"], record["input"]) == (4, str(folder))
-    assert record["circumstances"]["configuration_hash"] == result["configuration_hash"]
+    assert record["conditions"]["configuration_hash"] == result["configuration_hash"]
     assert sorted(path.name for path in Layout(ingest.home).parity.iterdir()) == [
         "record.json",
         "validate.lock",
@@ -80,10 +80,10 @@ def test_equal_bytes_are_proved_recorded_and_leave_nothing_behind(ingest: Comman
     assert [path.name for path in ingest.home.iterdir()] == ["state"]
 
 
-def test_one_bit_that_differs_is_named_and_disproves(
+def test_one_different_bit_is_named_and_removes_the_record(
     ingest: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Asset, batch, row and column; the tables are kept to look at, and no record remains."""
+    """Asset, batch, row and column; the tables are kept for inspection."""
     layout = Layout(ingest.home)
     layout.parity.mkdir(parents=True)
     layout.parity_record.write_text("{}")
@@ -98,44 +98,46 @@ def test_one_bit_that_differs_is_named_and_disproves(
         line,
     )
     assert "1 of 1 runs differ from the inline run" in done.stdout
-    assert f"kept in {layout.parity_home('threads-2')}" in done.stderr
+    assert f"its tables are in {layout.parity_home('threads-2')}" in done.stderr
     for name in ("inline-1", "threads-2"):
         assert list((layout.parity_home(name) / "data/embeddings/dense").glob("*.parquet"))
     assert not layout.parity_record.exists()
 
 
-def test_what_will_be_done_is_said_first_and_what_came_out_last(
+def test_the_plan_is_printed_first_and_the_result_last(
     ingest: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Ray that is not installed is in the table, and not among what was compared."""
+    """Ray, which is not installed, is in the table but not among the compared runs."""
     chosen = [INLINE, Variant("threads", 2), Variant("ray", 2, is_installed=False)]
     monkeypatch.setattr(validating, "choose_variants", lambda *_: chosen)
 
     done = ingest("validate", "--input", folder)
 
     lines = done.stdout.splitlines()
-    assert lines[0].startswith(f"4 documents of {folder}, with as many workers: inline 1; threads 2; ray 2.")
-    assert lines[1].startswith("That is 2 runs from documents to vectors, each from nothing, below ")
+    assert lines[0].startswith(f"4 documents of {folder}; numbers of workers: inline 1; threads 2; ray 2.")
+    assert lines[1].startswith("2 runs from documents to vectors, each in an empty home below ")
     assert re.search(r"^ray +2 +0\.0 +0 +0 +not installed *$", done.stdout, flags=re.MULTILINE)
     assert re.search(r"^threads +2 +\d+\.\d +3 +1 +equal *$", done.stdout, flags=re.MULTILINE)
-    assert lines[-1].startswith("All 2 runs gave the same 6 tables, byte for byte; ray is not installed and ")
+    assert lines[-1].startswith(
+        "All 2 runs wrote the same 6 tables, byte for byte; ray is not installed and "
+    )
 
 
 def test_a_failure_is_compared_whatever_the_budget(ingest: Command, folder: Path):
-    """A home that stops at the first failure can be proved with the samples, of which one fails."""
+    """The samples, one of which fails, can be validated with a budget of zero."""
     ingest("validate", "--input", folder, *THREADS, INGEST_STAGES__DOCTAGS__ERROR_BUDGET="0")
 
     assert Layout(ingest.home).parity_record.exists()
 
 
 def test_a_run_that_stops_is_no_proof(ingest: Command, folder: Path, monkeypatch: pytest.MonkeyPatch):
-    """Where the inline run is not complete there is nothing to compare with."""
+    """Without a complete inline run there is nothing to compare with."""
     monkeypatch.setattr(DoctagsStage, "candidates", _no_plan)
     done = ingest("validate", "--input", folder, *THREADS, check=1)
 
     assert "inline 1: not complete: batch " in done.stderr
     assert done.stdout.splitlines()[-1] == (
-        "The inline run is not complete, so there is nothing to compare with."
+        "The inline run is not complete, so there is nothing to compare with; fix its errors."
     )
     assert not Layout(ingest.home).parity_record.exists()
 
@@ -143,7 +145,7 @@ def test_a_run_that_stops_is_no_proof(ingest: Command, folder: Path, monkeypatch
 def test_documents_that_all_fail_prove_nothing(
     ingest: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Equal failures are equal, but nobody's rows were compared."""
+    """Equal failures are equal, but no rows were compared."""
     monkeypatch.setattr(validating, "choose_variants", lambda *_: [INLINE])
     folder = tmp_path / "bad"
     folder.mkdir()
@@ -151,14 +153,16 @@ def test_documents_that_all_fail_prove_nothing(
 
     done = ingest("validate", "--input", folder, check=1)
 
-    assert done.stdout.splitlines()[-1] == "No document could be done, so nothing is proved."
+    assert done.stdout.splitlines()[-1] == (
+        "Every document failed, so nothing was compared; choose documents that can be read."
+    )
     assert not Layout(ingest.home).parity_record.exists()
 
 
 def test_the_environment_names_the_same_home_as_before(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Dagster is told of each scratch home by variables; whoever comes next must not land in one."""
+    """Dagster finds each scratch home by variables, which must be restored afterwards."""
     monkeypatch.setenv("INGEST_HOME", str(tmp_path / "mine"))
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.setattr(validating, "choose_variants", lambda *_: [INLINE])
@@ -173,12 +177,12 @@ def test_the_environment_names_the_same_home_as_before(
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("--only", "cluster"), "--only: no such backend: cluster"),
-        (("--workers", "none"), "--workers: should be numbers from 1 to 256"),
+        (("--only", "cluster"), "--only: unknown backend 'cluster'"),
+        (("--workers", "none"), "--workers: must be numbers from 1 to 256"),
         (("--input", "nowhere"), "nowhere: does not exist"),
     ],
 )
-def test_wrong_usage_is_refused_before_anything_is_made(ingest: Command, arguments, fault: str):
+def test_wrong_usage_is_refused_before_anything_is_created(ingest: Command, arguments, fault: str):
     """In one line."""
     done = ingest("validate", *arguments, check=2)
 
@@ -188,12 +192,12 @@ def test_wrong_usage_is_refused_before_anything_is_made(ingest: Command, argumen
 
 
 def test_a_folder_without_documents_is_refused(ingest: Command, tmp_path: Path):
-    """A record of nothing would be worse than none."""
+    """An empty comparison must not be recorded as a proof."""
     (tmp_path / "empty").mkdir()
 
     done = ingest("validate", "--input", tmp_path / "empty", check=2)
 
-    assert "no document is here; give a folder with documents." in done.stderr
+    assert "contains no documents; choose a folder with documents." in done.stderr
 
 
 def test_two_validations_of_one_home_do_not_mix(ingest: Command, folder: Path):
@@ -213,12 +217,12 @@ def test_a_home_inside_the_folder_is_not_taken_for_documents(notes: Path):
         (notes / name).mkdir(parents=True)
         (notes / name / "old.md").write_text("# Not a document")
 
-    assert take_in(open_home(notes), notes).new == 3
+    assert scan_input(open_home(notes), notes).new == 3
 
 
 def test_code_that_changes_during_the_runs_proves_nothing(monkeypatch: pytest.MonkeyPatch):
     """Worker processes would have read the new sources, the command the old ones."""
-    then = Circumstances(code_version=code_version(), configuration_hash="", versions={})
+    then = ParityConditions(code_version=code_version(), configuration_hash="", versions={})
     results = [VariantResult(INLINE, "base", done=3), VariantResult(Variant("threads", 2), "equal", done=3)]
     monkeypatch.setattr(validating, "code_version_on_disk", code_version)
     before = validating._objection(results, then)

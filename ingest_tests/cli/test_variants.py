@@ -1,4 +1,4 @@
-"""Which ways of running are compared, and what each means for the stages."""
+"""The variants that are compared, and the settings they give the stages."""
 
 from pathlib import Path
 
@@ -22,18 +22,18 @@ def _no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def home_with(folder: Path, toml: str = SMALL) -> Home:
-    """A home with these settings."""
+    """Return a home with these settings."""
     (folder / "ingest.toml").write_text(toml, encoding="utf-8")
     return Home(Layout(folder), read_settings(folder))
 
 
 def run_by(home: Home, variant: Variant) -> Home:
-    """The home as a variant runs it, after its settings went through JSON."""
+    """Return the home as a variant runs it, after its settings went through JSON."""
     return Home(home.layout, settings_from_json(settings_to_json(settings_of(home, variant))))
 
 
 def names(chosen: list[Variant]) -> list[str]:
-    """Their names, in order."""
+    """Return their names, in order."""
     return [variant.name for variant in chosen]
 
 
@@ -53,7 +53,7 @@ def test_by_default_every_backend_runs_with_one_two_and_more_workers(tmp_path: P
 
 
 def test_the_number_that_the_home_would_choose_is_added(tmp_path: Path) -> None:
-    """What is proved should be what will run."""
+    """The proof should cover the number that really runs."""
     home = home_with(tmp_path, SMALL.replace("chunks.workers = 1", "chunks.workers = 7"))
 
     assert names(choose_variants(home, "processes", None))[1:] == [
@@ -65,14 +65,14 @@ def test_the_number_that_the_home_would_choose_is_added(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_given_are_the_only_ones(tmp_path: Path) -> None:
-    """On Ray too, and inline stays one."""
+    """On Ray too; inline stays at one."""
     chosen = choose_variants(home_with(tmp_path), "ray, threads", "3,1")
 
     assert names(chosen) == ["inline-1", "threads-1", "threads-3", "ray-1", "ray-3"]
 
 
 def test_ray_is_listed_where_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was not compared must not look as if it was."""
+    """A skipped backend must not look as if it was compared."""
     monkeypatch.setattr(variants, "has_ray", lambda: False)
 
     chosen = choose_variants(home_with(tmp_path), None, None)
@@ -83,18 +83,18 @@ def test_ray_is_listed_where_it_is_not_installed(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("only", "workers", "line"),
     [
-        ("thread", None, "--only: no such backend: thread; known are inline, threads, processes, ray."),
-        ("inline", None, "--only: inline is what the others are compared with"),
-        (None, "1,0", "--workers: should be numbers from 1 to 256, as in 1,2,4; got '1,0'."),
-        (None, "two", "--workers: should be numbers"),
-        (None, "", "--workers: should be numbers"),
-        (None, "257", "--workers: should be numbers"),
+        ("thread", None, "--only: unknown backend 'thread'. Use inline, threads, processes, ray."),
+        ("inline", None, "--only: the other backends are compared with inline"),
+        (None, "1,0", "--workers: must be numbers from 1 to 256, such as 1,2,4; got '1,0'."),
+        (None, "two", "--workers: must be numbers"),
+        (None, "", "--workers: must be numbers"),
+        (None, "257", "--workers: must be numbers"),
     ],
 )
-def test_what_cannot_be_run_is_refused(
+def test_variants_that_cannot_run_are_refused(
     tmp_path: Path, only: str | None, workers: str | None, line: str
 ) -> None:
-    """One line that says what was expected."""
+    """One line with what was expected."""
     with pytest.raises(ConfigError) as raised:
         choose_variants(home_with(tmp_path), only, workers)
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_run_is_refused(
 
 @pytest.mark.parametrize("kind", ["inline", "threads", "processes", "ray"])
 def test_every_stage_runs_as_the_variant_says(tmp_path: Path, kind: str) -> None:
-    """Whatever the home's own settings ask of a stage, its cap included."""
+    """Whatever the home's settings say about a stage, including its cap."""
     toml = (
         "[execution]\nrun_on = 'processes'\nmax_workers = 1\n"
         "[stages.doctags]\nworkers = 9\n[stages.doctags.execution]\nbackend = 'ray'\nnum_cpus = 3\n"
@@ -122,7 +122,7 @@ def test_every_stage_runs_as_the_variant_says(tmp_path: Path, kind: str) -> None
 def test_a_gpu_stage_stays_on_threads_where_there_is_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several processes would each load the model onto it; the table says so."""
+    """Several processes would each load the model onto it; the table notes this."""
     monkeypatch.setattr(variants, "has_cuda", lambda: True)
     home = home_with(tmp_path)
 
@@ -135,7 +135,7 @@ def test_a_gpu_stage_stays_on_threads_where_there_is_a_gpu(
 
 
 def test_the_rows_are_decided_by_the_homes_own_settings(tmp_path: Path) -> None:
-    """Retries, limits and sizes stay; watched folders do not, for the documents are given."""
+    """Retries, limits and sizes are kept; watched folders are not, because the input is given."""
     toml = (
         "[chunks]\nmax_tokens = 99\n[batches]\nmax_documents = 3\n[stages.doctags]\nretries = 4\n"
         "[sources.a]\npath = 'x'\n[embeddings.dense]\nmodel = 'models/mine'\n"

@@ -1,4 +1,4 @@
-"""What servers of models say, read with distrust."""
+"""Status codes and `Retry-After` headers of model servers."""
 
 import pytest
 
@@ -8,7 +8,7 @@ NOW = 1714560000.0  # Wed, 01 May 2024 10:40:00 GMT
 
 
 @pytest.mark.parametrize(
-    ("given", "seconds"),
+    ("header", "seconds"),
     [
         ("7", 7),
         (" 60 ", 60),
@@ -23,13 +23,13 @@ NOW = 1714560000.0  # Wed, 01 May 2024 10:40:00 GMT
         ],
     ],
 )
-def test_a_server_asks_for_a_pause_in_seconds_or_with_a_date(given: str, seconds: float | None):
-    """Never more than a day; no pause at all, like nonsense, is silence: the usual pause is taken."""
-    assert retry_after_s(given, NOW) == seconds
+def test_retry_after_is_a_number_of_seconds_or_a_date(header: str, seconds: float | None):
+    """At most a day; None for zero and invalid values, so that the usual delay is used."""
+    assert retry_after_s(header, NOW) == seconds
 
 
-def test_busy_is_what_may_pass_by_itself():
-    """A request that the server does not understand will not be understood later."""
+def test_only_temporary_errors_are_busy():
+    """An invalid request stays invalid."""
     assert [
         status for status in (200, 400, 401, 404, 408, 413, 422, 425, 429, 500, 503) if is_busy(status)
     ] == [

@@ -1,4 +1,4 @@
-"""Errors cross process boundaries and end as records."""
+"""Errors can be pickled and are stored as records."""
 
 import importlib
 import json
@@ -21,9 +21,9 @@ from ingest_assets.core.errors import (
 
 @pytest.fixture(scope="module")
 def kinds() -> list[type[ItemError]]:
-    """All item errors of the package: every module is loaded here, whatever other tests have loaded."""
+    """All item errors of the package; every module is imported here."""
     for module in pkgutil.walk_packages(ingest_assets.__path__, f"{ingest_assets.__name__}."):
-        # The fork server's module is for that process alone: it switches garbage collection off.
+        # The fork server's module disables garbage collection when imported.
         if not module.name.endswith((".__main__", ".fork_server")):
             importlib.import_module(module.name)
     return sorted({ItemError, *_below(ItemError)}, key=lambda kind: kind.__qualname__)
@@ -36,8 +36,8 @@ def _below(kind: type[ItemError]) -> Iterator[type[ItemError]]:
             yield from _below(child)
 
 
-def test_the_search_for_errors_finds_the_parsers_own(kinds: list[type[ItemError]]) -> None:
-    """The tests below are worth nothing if the search finds only the base class."""
+def test_the_search_for_errors_finds_those_of_parsers(kinds: list[type[ItemError]]) -> None:
+    """The tests below need more than the base class."""
     names = {kind.__name__ for kind in kinds}
 
     assert {"ItemError", "ItemTimeout", "DocumentChanged", "PasswordNeeded", "BodyCutOff"} <= names
@@ -57,8 +57,8 @@ def _facts(error: ItemError) -> tuple[object, ...]:
     return type(error), str(error), error.detail, error.category, error.code, error.retryable
 
 
-def test_a_record_takes_its_class_from_the_errors_type(kinds: list[type[ItemError]]) -> None:
-    """Classification goes by type, never by message text."""
+def test_a_record_is_classified_by_the_errors_type(kinds: list[type[ItemError]]) -> None:
+    """Never by message text."""
     records = {
         kind: StageError.of(kind("timeout or maybe not"), stage="doctags", item_id="docs:a.pdf")
         for kind in kinds
@@ -72,19 +72,19 @@ def test_a_record_takes_its_class_from_the_errors_type(kinds: list[type[ItemErro
 
 
 def test_every_code_has_one_class_and_one_category(kinds: list[type[ItemError]]) -> None:
-    """A code in the failure inbox must lead back to one kind of fault."""
+    """A code in the failure inbox must have one meaning."""
     meanings: dict[str, set[tuple[str, bool]]] = {}
     for kind in kinds:
         meanings.setdefault(kind.code, set()).add((kind.category, kind.retryable))
 
-    assert {code: found for code, found in meanings.items() if len(found) > 1} == {}
+    assert {code: classes for code, classes in meanings.items() if len(classes) > 1} == {}
 
 
-def test_a_subclass_inherits_its_parents_class() -> None:
-    """A plug-in's own error keeps the promise of the error it refines."""
+def test_a_subclass_inherits_category_and_code() -> None:
+    """A plug-in's error is classified like the error that it extends."""
 
     class SlowScan(ItemTimeout):
-        """Made here."""
+        """Defined by a plug-in."""
 
     record = StageError.of(SlowScan("late"), stage="doctags", item_id="a")
 
@@ -96,7 +96,7 @@ def test_a_subclass_inherits_its_parents_class() -> None:
     [ValueError("retry me: timeout"), KeyError("x"), ConfigError("bad"), SystemExit(3)],
 )
 def test_an_unknown_error_is_not_retried(error: BaseException) -> None:
-    """Foreign code may say anything in its messages; only types that promise it are tried again."""
+    """Messages of foreign code do not count; only error types that say so are retried."""
     record = StageError.of(error, stage="chunks", item_id="a")
 
     assert (record.category, record.code, record.retryable) == ("unknown", "E_UNKNOWN", False)
@@ -104,7 +104,7 @@ def test_an_unknown_error_is_not_retried(error: BaseException) -> None:
 
 
 def test_detail_is_a_copy() -> None:
-    """What the caller does with its dictionary later must not change the error."""
+    """Later changes of the caller's dictionary must not change the error."""
     detail = {"pages": 1}
 
     error = DocumentMissing("gone", detail=detail)
@@ -114,7 +114,7 @@ def test_detail_is_a_copy() -> None:
 
 
 def test_a_record_is_the_same_after_json() -> None:
-    """Manifests and footers hold records as JSON."""
+    """Manifests and footers store records as JSON."""
     record = StageError.of(
         DocumentMissing("weg: naïve.pdf", detail={"n": [1, 2]}), stage="documents", item_id="ä"
     )

@@ -1,4 +1,4 @@
-"""A collector on this machine that keeps what it is sent."""
+"""An OTLP collector on this machine that records what it receives."""
 
 import contextlib
 import threading
@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 class Collector:
-    """Speaks OTLP over HTTP, as far as an exporter notices."""
+    """Accepts OTLP over HTTP, as far as an exporter needs."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, bytes]] = []
@@ -35,11 +35,11 @@ class Collector:
         return Keep
 
     def paths(self) -> set[str]:
-        """Which signals came."""
+        """Return the signals that were received."""
         return {path for path, _ in self.requests}
 
     def service(self) -> str:
-        """Who sent."""
+        """Return the sender's name."""
         (name,) = {
             _attributes(part.resource)["service.name"]
             for request in self._traces()
@@ -48,7 +48,7 @@ class Collector:
         return name
 
     def spans(self) -> list[tuple[bool, dict[str, Any]]]:
-        """Every span: whether it is an item's, and its attributes."""
+        """Return every span: whether it is an item's, and its attributes."""
         return [
             (bool(span.parent_span_id), _attributes(span))
             for request in self._traces()
@@ -58,12 +58,12 @@ class Collector:
         ]
 
     def items(self) -> Counter[tuple[str, str]]:
-        """How many items' spans there are by stage and status."""
+        """Count the items' spans by stage and status."""
         fields = [fields for is_item, fields in self.spans() if is_item]
         return Counter((each["stage_name"], each["status"]) for each in fields)
 
     def counted(self) -> Counter[tuple[str, str]]:
-        """What the last metrics say of items by stage and status."""
+        """Return the items by stage and status in the last metrics."""
         bodies = [body for path, body in self.requests if path == "/v1/metrics"]
         request = ExportMetricsServiceRequest.FromString(bodies[-1])
         points = [
@@ -88,7 +88,7 @@ def _attributes(part: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def running_collector() -> Iterator[Collector]:
-    """One that runs for a while."""
+    """Run a collector for a while."""
     collector = Collector()
     thread = threading.Thread(target=collector.server.serve_forever, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""A home that the environment names, and a real Dagster instance on it."""
+"""A home set by the environment, and a real Dagster instance on it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from ingest_tests.conftest import write_notes
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """An empty home that the environment names, as the servers see it."""
+    """An empty home set by the environment, as the servers see it."""
     path = tmp_path / "home"
     path.mkdir()
     monkeypatch.setenv("INGEST_HOME", str(path))
@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 @pytest.fixture
 def instance(home: Home) -> Iterator[dg.DagsterInstance]:
-    """The home's own instance: real SQLite, real files."""
+    """The home's instance, with real SQLite and real files."""
     instance = open_instance(home.layout)
     yield instance
     instance.dispose()

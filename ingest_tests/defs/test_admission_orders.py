@@ -1,4 +1,4 @@
-"""Whatever order batches run in, and also at the same time, admission ends in the same bytes."""
+"""Whatever order batches run in, also at the same time, admission ends in the same bytes."""
 
 import hashlib
 import random
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.app.home import Home, open_home
-from ingest_assets.app.model_switch import held_locks
+from ingest_assets.app.model_switch import lock_tables
 from ingest_assets.app.plan import batch_states
 from ingest_assets.app.stage_run import StageRun
 from ingest_assets.core.items import ItemContext
@@ -25,7 +25,7 @@ ORDERS = 20
 
 
 def text(topic: str) -> str:
-    """Something worth admitting."""
+    """Return a text worth admitting."""
     return (
         f"# About {topic}\n\nEvery beekeeper has to know about {topic}, and most books say too little. "
         f"In spring the colony grows quickly, and {topic} is then what decides the year.\n"
@@ -33,8 +33,8 @@ def text(topic: str) -> str:
 
 
 def make(home: Home, stage: str, batch: str) -> None:
-    """A stage of a batch as the runner does it, in this thread."""
-    locks = held_locks(home, stage, batch, lambda path: None)
+    """Run a stage of a batch like the runner, in this thread."""
+    locks = lock_tables(home, stage, batch, lambda path: None)
     try:
         items = home.plan(stage, batch)
         worker = StageWorker(home.stages[stage], str(home.layout.home), batch)
@@ -50,7 +50,7 @@ def make(home: Home, stage: str, batch: str) -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Six batches of four documents, converted; most texts stand in several of them."""
+    """Six batches of four documents, converted; most texts occur in several of them."""
     root = tmp_path_factory.mktemp("corpus")
     folder = root / "docs"
     folder.mkdir()
@@ -70,14 +70,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def copied(corpus: Home, place: Path) -> Home:
-    """The same home elsewhere, with nothing judged yet."""
+    """Return a copy of the home without verdicts."""
     corpus.ledger.close()
     shutil.copytree(corpus.layout.home, place)
     return open_home(place)
 
 
 def run_all(home: Home, order: Sequence[str]) -> int:
-    """Run batches in an order, and those that have to run again, until nothing is left; says how often."""
+    """Run batches in an order, and again those that became due; return how many runs that took."""
     count, waiting = 0, list(order)
     while waiting:
         for batch in waiting:
@@ -89,7 +89,7 @@ def run_all(home: Home, order: Sequence[str]) -> int:
 
 
 def behind(home: Home) -> list[str]:
-    """Batches whose verdicts or chunks are not what they have to be by now."""
+    """Return the batches whose verdicts or chunks are out of date."""
     stages = ("admission", "chunks")
     return [
         b for b in home.ledger.batches() if not all(s.is_complete() for s in batch_states(home, b, stages))
@@ -97,21 +97,21 @@ def behind(home: Home) -> list[str]:
 
 
 def hashes(home: Home) -> dict[str, str]:
-    """The bytes of the tables that admission decides."""
+    """Return the hashes of the tables that admission decides."""
     paths = [*home.layout.asset_folder("admission").glob("*.parquet")]
     paths += [*home.layout.asset_folder("chunks").glob("*.parquet")]
     return {f"{p.parent.name}/{p.name}": hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(paths)}
 
 
 def admitted(home: Home) -> list[tuple[str, str]]:
-    """Text and document of all that were admitted."""
+    """Return text and document of all admitted ones."""
     rows = home.tables("admission").scan().filter("admitted").select("text_hash", "doc_id").collect().rows()
     return sorted(rows)
 
 
 @pytest.fixture(scope="module")
 def expected(corpus: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """How it has to end: as in the order of the batches, one after the other."""
+    """The expected result: in the order of the batches, one after the other."""
     home = copied(corpus, tmp_path_factory.mktemp("expected") / "home")
     run_all(home, sorted(home.ledger.batches()))
     verdicts = admitted(home)
@@ -139,7 +139,7 @@ def test_any_order_ends_in_the_same_bytes(
 def test_batches_that_run_at_the_same_time_end_in_the_same_bytes(
     corpus: Home, expected: dict[str, str], tmp_path: Path, seed: int
 ) -> None:
-    """Two by two; whoever lost a text to the other runs again."""
+    """In pairs; a batch that lost a text to the other runs again."""
     home = copied(corpus, tmp_path / "home")
     batches = random.Random(seed).sample(sorted(home.ledger.batches()), BATCHES)
     for pair in zip(batches[::2], batches[1::2], strict=True):
@@ -153,17 +153,15 @@ def test_batches_that_run_at_the_same_time_end_in_the_same_bytes(
 
 
 def run_one(path: Path, batch: str) -> None:
-    """One batch, by somebody with connections of their own."""
+    """Run one batch with its own connections."""
     home = open_home(path)
     make(home, "admission", batch)
     make(home, "chunks", batch)
     home.ledger.close()
 
 
-def test_when_winners_are_deleted_the_end_is_that_of_a_corpus_without_them(
-    corpus: Home, tmp_path: Path
-) -> None:
-    """Their first duplicates are admitted instead, in whatever order batches hear of it."""
+def test_deleted_winners_leave_the_tables_of_a_corpus_without_them(corpus: Home, tmp_path: Path) -> None:
+    """Their first duplicates are admitted instead, in whatever order the batches run."""
     home = copied(corpus, tmp_path / "a" / "home")
     run_all(home, sorted(home.ledger.batches()))
     winners = [doc_id for _, doc_id in admitted(home)][:3]
@@ -184,7 +182,7 @@ def test_when_winners_are_deleted_the_end_is_that_of_a_corpus_without_them(
 
 
 def _delete(home: Home, doc_ids: Sequence[str]) -> None:
-    """As a scan would, without touching the folder that the others share."""
+    """Delete documents like a scan, without touching the shared folder."""
     import sqlalchemy as sa
 
     from ingest_assets.intake.ledger import bump

@@ -18,7 +18,7 @@ ALL = stages_between("documents", "embeddings")
 
 
 def _definitions() -> dg.Definitions:
-    """Resolved apart from instances that earlier test contexts left behind."""
+    """Return the definitions, resolved independently of instances of earlier test contexts."""
     with set_defs_state_storage(None):
         definitions = build_definitions()
         definitions.get_repository_def()
@@ -44,7 +44,7 @@ def _night(instance: dg.DagsterInstance):
 
 
 def test_without_folders_the_sensor_says_how_to_add_one(home: Home, instance: dg.DagsterInstance):
-    """Silence must explain itself."""
+    """A skip needs a reason."""
     result = _look(instance)
 
     assert not result.run_requests
@@ -54,7 +54,7 @@ def test_without_folders_the_sensor_says_how_to_add_one(home: Home, instance: dg
 def test_new_files_make_a_batch_a_partition_and_a_request(
     home: Home, instance: dg.DagsterInstance, watched: Path, monkeypatch
 ):
-    """Each exactly once: the cursor remembers, and stays small."""
+    """Each exactly once: the cursor has the revision, and stays small."""
     monkeypatch.setenv("INGEST_AUTOMATION__SETTLE_SECONDS", "0")
 
     first = _look(instance)
@@ -67,13 +67,13 @@ def test_new_files_make_a_batch_a_partition_and_a_request(
     assert (request.tags["ingest/source"], request.tags["ingest/reason"]) == ("notes", "changed")
     assert not second.run_requests
     assert second.skip_reason.skip_message.startswith("No file is new or changed at ")
-    assert "3 files looked at" in second.skip_reason.skip_message
+    assert "3 files checked" in second.skip_reason.skip_message
 
 
 def test_a_file_that_changes_back_is_requested_again(
     home: Home, instance: dg.DagsterInstance, watched: Path, monkeypatch
 ):
-    """A run key made from content would repeat here, and Dagster would drop the run."""
+    """A run key made from content would repeat, and Dagster would drop the run."""
     monkeypatch.setenv("INGEST_AUTOMATION__SETTLE_SECONDS", "0")
     keys, cursor = [], None
     for text in ("one", "two", "one"):
@@ -88,7 +88,7 @@ def test_a_file_that_changes_back_is_requested_again(
 def test_a_batch_that_the_command_line_completed_is_not_requested(
     home: Home, instance: dg.DagsterInstance, watched: Path
 ):
-    """The same work twice would be waste; a deleted file is work again."""
+    """It has nothing to do; after a deletion it has."""
     home.scan()
     run_batches(home, ALL, {}, reason="test")
 
@@ -104,7 +104,7 @@ def test_a_batch_that_the_command_line_completed_is_not_requested(
 def test_the_schedule_requests_only_incomplete_batches(
     home: Home, instance: dg.DagsterInstance, watched: Path
 ):
-    """Complete means: by the predicate that resume and the checks use."""
+    """By the predicate that resume and the checks use."""
     home.scan()
     run_batches(home, stages_between("documents", "doctags"), {}, reason="test")
 
@@ -117,7 +117,7 @@ def test_the_schedule_requests_only_incomplete_batches(
     assert done.skip_message == "All 1 batches are complete."
 
 
-def test_a_folder_that_is_gone_deletes_nothing_and_is_said(
+def test_a_missing_folder_deletes_nothing_and_is_reported(
     home: Home, instance: dg.DagsterInstance, watched: Path, tmp_path: Path
 ):
     """A drive that is not mounted must not empty the corpus."""
@@ -127,7 +127,7 @@ def test_a_folder_that_is_gone_deletes_nothing_and_is_said(
     result = _look(instance, str(max(home.ledger.batches().values())))
 
     assert not result.run_requests
-    assert "folder is not there" in result.skip_reason.skip_message
+    assert "folder does not exist" in result.skip_reason.skip_message
     assert not any(document.is_deleted() for document in home.ledger.documents())
 
 

@@ -1,4 +1,4 @@
-"""Checks that can fail: each predicate on tables that break it."""
+"""Checks that can fail: each predicate on tables that violate it."""
 
 import math
 
@@ -31,7 +31,7 @@ def _table(home: Home, asset: str) -> Table:
 
 
 def test_a_planned_document_without_rows_is_named(home: Home):
-    """By the same predicate that resume uses: an old fingerprint is as good as no row."""
+    """By the same predicate as resume: a row with an old fingerprint counts as no row."""
     put(home, CHUNKS, BATCH, {"done": chunk_rows("done", ["a"]), "stale": chunk_rows("stale", ["b"])})
     items = [
         WorkItem("done", "print of done"),
@@ -43,14 +43,14 @@ def test_a_planned_document_without_rows_is_named(home: Home):
 
 
 def test_a_repeated_id_is_named(home: Home):
-    """Two rows with one id cannot both be found."""
+    """Of two rows with one id, only one could be found."""
     put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "b"]), "e": chunk_rows("e", ["b"])})
 
     assert repeated_keys(_table(home, "chunks"), "chunk_id") == ["b"]
 
 
 def test_chunks_without_vectors_and_vectors_without_chunks_are_named(home: Home):
-    """Both ways: what cannot be found, and what is found in vain."""
+    """Such chunks cannot be found, and such vectors find nothing."""
     put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "b"])})
     put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"b": [1.0, 0.0], "c": [0.0, 1.0]})})
 
@@ -67,8 +67,8 @@ def test_chunks_without_vectors_and_vectors_without_chunks_are_named(home: Home)
         ([math.inf, 0.0], ["a"], []),
     ],
 )
-def test_vectors_that_are_no_direction_are_named(home: Home, vector, not_finite, not_unit):
-    """One such vector poisons every search."""
+def test_invalid_vectors_are_named(home: Home, vector, not_finite, not_unit):
+    """One such vector breaks every search."""
     put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": vector})})
 
     faults = faulty_vectors(_table(home, "embeddings/dense"), 2)
@@ -77,8 +77,8 @@ def test_vectors_that_are_no_direction_are_named(home: Home, vector, not_finite,
 
 
 @pytest.mark.parametrize(("vector", "named"), [([3.0, 4.0], []), ([0.0, 0.0], ["a"])])
-def test_vectors_may_have_any_length_where_the_settings_leave_it(home: Home, vector, named):
-    """`normalize = false` keeps the model's own lengths; no length at all is still a fault."""
+def test_vectors_can_have_any_length_without_normalization(home: Home, vector, named):
+    """`normalize = false` keeps the model's lengths; length zero is still invalid."""
     put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": vector})})
 
     faults = faulty_vectors(_table(home, "embeddings/dense"), 2, is_unit=False)
@@ -87,7 +87,7 @@ def test_vectors_may_have_any_length_where_the_settings_leave_it(home: Home, vec
 
 
 def test_another_dimension_is_named(home: Home):
-    """Vectors of two models must never stand in one table."""
+    """One table must never have vectors of two models."""
     put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": [1.0, 0.0]})})
 
     faults = faulty_vectors(_table(home, "embeddings/dense"), 384)
@@ -96,7 +96,7 @@ def test_another_dimension_is_named(home: Home):
 
 
 def test_an_empty_table_has_no_faults(home: Home):
-    """All documents of a batch may be deleted."""
+    """All documents of a batch can be deleted."""
     put(home, dense_spec(2), BATCH, {})
 
     faults = faulty_vectors(_table(home, "embeddings/dense"), 2)
@@ -104,8 +104,8 @@ def test_an_empty_table_has_no_faults(home: Home):
     assert (faults.dimension, faults.not_finite, faults.not_unit) == (None, [], [])
 
 
-def test_documents_that_nobody_judged_and_verdicts_on_nobody_are_named(home: Home):
-    """Read is admitted plus rejected, document by document; one that failed to be judged is accounted for."""
+def test_documents_without_verdicts_and_verdicts_without_documents_are_named(home: Home):
+    """Read documents = admitted + rejected; a document that failed in admission is accounted for."""
     put(home, DOCTAGS, BATCH, {doc: blank_rows(DOCTAGS, doc_id=doc) for doc in ("a", "b", "c")})
     verdicts = {doc: blank_rows(ADMISSION, doc_id=doc) for doc in ("a", "z")}
     put(home, ADMISSION, BATCH, verdicts, failures=("b",))
@@ -116,7 +116,7 @@ def test_documents_that_nobody_judged_and_verdicts_on_nobody_are_named(home: Hom
 
 
 def test_a_text_that_is_admitted_twice_is_named_with_its_documents(home: Home):
-    """Over all batches, but only for texts of the one that is checked; rejected copies are what they are."""
+    """Over all batches, but only for texts of the checked one; rejected copies are fine."""
     verdicts = {
         BATCHES[0]: {"a": ("one", True), "b": ("two", True), "c": ("two", False)},
         BATCHES[1]: {"d": ("one", True), "e": ("three", True), "f": ("three", True), "g": ("two", False)},
@@ -134,7 +134,7 @@ def test_a_text_that_is_admitted_twice_is_named_with_its_documents(home: Home):
 
 
 def _checked(instance: dg.DagsterInstance, selection: dg.AssetSelection) -> dg.ExecuteInProcessResult:
-    """The results of a job of checks alone, as the web UI starts it."""
+    """Run a job of checks only, as the web UI does, and return the results."""
     job = dg.define_asset_job("only_checks", selection=selection)
     definitions = dg.Definitions.merge(build_definitions(), dg.Definitions(jobs=[job]))
     return definitions.resolve_job_def("only_checks").execute_in_process(
@@ -143,7 +143,7 @@ def _checked(instance: dg.DagsterInstance, selection: dg.AssetSelection) -> dg.E
 
 
 def test_one_broken_check_fails_the_step_and_hides_no_other(home: Home, instance: dg.DagsterInstance):
-    """All checks of a table are one step; each still has its own result."""
+    """All checks of a table are one step; each still has a separate result."""
     for above in (DOCTAGS, ADMISSION):
         put(home, above, BATCH, {})
     put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "a"])}, failures=["e"])
@@ -163,7 +163,7 @@ def test_one_broken_check_fails_the_step_and_hides_no_other(home: Home, instance
 
 
 def test_a_check_can_be_run_alone(home: Home, instance: dg.DagsterInstance):
-    """Also beside one that would fail."""
+    """Even if another one would fail."""
     put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a", "a"])}, failures=["e"])
     instance.add_dynamic_partitions(batches.name, [BATCH])
     key = dg.AssetCheckKey(dg.AssetKey("chunks"), "no_document_failed")
@@ -175,8 +175,8 @@ def test_a_check_can_be_run_alone(home: Home, instance: dg.DagsterInstance):
     assert (only.check_name, only.passed, only.severity) == (key.name, False, dg.AssetCheckSeverity.WARN)
 
 
-def test_nothing_is_true_of_rows_that_cannot_be_read(home: Home, instance: dg.DagsterInstance):
-    """The check that has to read them fails and names the file; those that need the footer alone go on."""
+def test_checks_of_unreadable_rows_fail(home: Home, instance: dg.DagsterInstance):
+    """The check that reads them fails and names the file; those that need only the footer pass."""
     for above in (DOCTAGS, ADMISSION):
         put(home, above, BATCH, {})
     put(home, CHUNKS, BATCH, {"d": chunk_rows("d", ["a"])})
@@ -192,8 +192,8 @@ def test_nothing_is_true_of_rows_that_cannot_be_read(home: Home, instance: dg.Da
     assert f"{path} is damaged" in str(found["ids_are_unique"].metadata["first"].value)
 
 
-def test_vectors_that_cannot_be_read_are_told_of_by_their_file(home: Home):
-    """Whether it is the rows or the schema that is lost."""
+def test_unreadable_vectors_are_reported_with_their_file(home: Home):
+    """Whether the rows or the schema are damaged."""
     put(home, dense_spec(2), BATCH, {"d": vector_rows("d", {"a": [1.0, 0.0]})})
     path = home.layout.table("embeddings/dense", BATCH)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

@@ -1,4 +1,4 @@
-"""What counts as complete, and what an accident must not cost."""
+"""What counts as complete, and what accidents must not lose."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 from ingest_assets.app.graph import stages_between
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.plan import has_work
+from ingest_assets.app.status import status_object
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.items import ItemContext
 from ingest_assets.stages.base import StageWorker
@@ -29,8 +30,8 @@ def _is_complete(home: Home) -> bool:
 
 
 @pytest.mark.graph
-def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, watched: Path):
-    """A crash between the last part and the commit: nobody could ever read the change."""
+def test_rows_that_are_staged_but_not_committed_are_not_complete(home: Home, watched: Path):
+    """After a crash between the last part and the commit, no reader could see the change."""
     home.scan()
     run_batches(home, ALL, {}, reason="test")
     changed = "# Swarms\n\nQuite another text about swarms, in which many words are different from before.\n"
@@ -51,8 +52,8 @@ def test_rows_that_are_staged_and_not_committed_are_not_complete(home: Home, wat
 
 
 @pytest.mark.graph
-def test_completeness_is_remembered_only_for_the_same_world(home: Home, watched: Path):
-    """A changed file, another setting or a lost table make the batch incomplete again."""
+def test_completeness_is_cached_only_for_the_same_state(home: Home, watched: Path):
+    """A changed file, another setting or a lost table make the batch incomplete."""
     home.scan()
     run_batches(home, ALL, {}, reason="test")
     assert _is_complete(home)
@@ -70,8 +71,8 @@ def test_completeness_is_remembered_only_for_the_same_world(home: Home, watched:
 
 
 @pytest.mark.graph
-def test_a_source_whose_new_place_is_not_there_costs_nothing(home: Home, watched: Path, tmp_path: Path):
-    """A slip in the settings, or a disk that is not mounted."""
+def test_a_source_with_a_missing_new_path_loses_nothing(home: Home, watched: Path, tmp_path: Path):
+    """A typo in the settings, or a disk that is not mounted."""
     home.layout.settings_file.write_text(f'[sources.notes]\npath = "{watched}"\n')
     run_batches_on = open_home(home.layout.home)
     run_batches_on.scan()
@@ -82,13 +83,13 @@ def test_a_source_whose_new_place_is_not_there_costs_nothing(home: Home, watched
     report = slipped.scan()
     run_batches(slipped, DOCTAGS, {}, reason="test")
 
-    assert "folder is not there" in report.problems[0][1].reason
+    assert "folder does not exist" in report.problems[0][1].reason
     assert slipped.tables("doctags").scan().collect().height == 3
     assert slipped.tables("documents").failures == {}
 
 
-def test_an_empty_folder_is_not_believed_unless_the_settings_say_so(home: Home, watched: Path, monkeypatch):
-    """A disk that is not mounted leaves an empty folder behind."""
+def test_an_empty_folder_deletes_nothing_unless_the_settings_allow_it(home: Home, watched: Path, monkeypatch):
+    """A disk that is not mounted leaves an empty folder."""
     home.scan()
     for path in watched.iterdir():
         path.unlink()
@@ -101,8 +102,8 @@ def test_an_empty_folder_is_not_believed_unless_the_settings_say_so(home: Home, 
     assert "its documents are kept" in doubted.problems[0][1].reason
 
 
-def test_a_source_taken_out_of_the_settings_is_left_alone(home: Home, tmp_path: Path):
-    """Not watched any more, least of all without what it excluded; its documents stay."""
+def test_documents_of_a_removed_source_are_kept(home: Home, tmp_path: Path):
+    """It is not scanned any more, and its exclusions no longer apply."""
     folder = write_notes(tmp_path / "papers")
     (folder / "secret.md").write_text("# Secret\n\nNot for search.\n")
     home.layout.settings_file.write_text(f'[sources.papers]\npath = "{folder}"\nexclude = ["secret*"]\n')
@@ -116,20 +117,35 @@ def test_a_source_taken_out_of_the_settings_is_left_alone(home: Home, tmp_path: 
     assert later.sources() == []
     assert len(later.ledger.documents()) == 3
 
+    assert later.watch(folder).name == "papers"
+    assert [source.path for source in later.sources()] == [folder]
+
+
+def test_problems_of_a_removed_source_are_forgotten(home: Home, tmp_path: Path):
+    """A typo in a path that was corrected must not be reported again."""
+    home.layout.settings_file.write_text(f'[sources.papers]\npath = "{tmp_path / "nowhere"}"\n')
+    mistyped = open_home(home.layout.home)
+    mistyped.scan()
+    assert len(status_object(mistyped)["problems"]) == 1
+
+    home.layout.settings_file.write_text("")
+
+    assert status_object(open_home(home.layout.home))["problems"] == []
+
 
 def test_two_sources_that_share_files_are_refused(home: Home, watched: Path):
-    """Every document would be taken in twice."""
+    """Every document would be ingested twice."""
     (watched / "sub").mkdir()
 
     with pytest.raises(ConfigError, match="share files"):
         home.watch(watched / "sub")
     home.layout.settings_file.write_text(f'[sources.other]\npath = "{watched}"\n')
-    with pytest.raises(ConfigError, match="share files"):
+    with pytest.raises(ConfigError, match="two names, 'notes' and 'other'"):
         open_home(home.layout.home).scan()
 
 
 def test_a_failed_embedding_is_data_and_not_a_failed_run(home: Home, watched: Path, monkeypatch):
-    """One bad document never costs its neighbours, in any stage."""
+    """A failed document does not affect the others, in any stage."""
     home.scan()
     run_batches(home, stages_between("documents", "chunks"), {}, reason="test")
     monkeypatch.setattr("ingest_assets.stages.lexical.count_terms", _failing_for("oxalic"))
@@ -179,14 +195,14 @@ def test_a_forced_run_that_fails_says_so_and_keeps_the_old_rows(home: Home, watc
     assert home.tables("doctags").scan().collect().height == 3
 
 
-def test_looking_at_a_home_makes_no_ledger(tmp_path: Path):
-    """Neither a typo nor a look may make a home."""
+def test_read_only_commands_create_no_ledger(tmp_path: Path):
+    """Neither a typo nor a read-only command may create a home."""
     with pytest.raises(ConfigError, match="there is no home folder here"):
-        open_home(tmp_path / "typo", makes_no_ledger=True)
+        open_home(tmp_path / "typo", creates_ledger=False)
     empty = tmp_path / "empty"
     empty.mkdir()
 
-    home = open_home(empty, makes_no_ledger=True)
+    home = open_home(empty, creates_ledger=False)
 
     assert home.ledger.documents() == []
     assert list(empty.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Statistics over all lexical tables: an asset, a check and a sensor of their own."""
+"""Statistics of all lexical tables: an asset, a check and a sensor."""
 
 import os
 import re
@@ -29,12 +29,12 @@ SECOND = {"c": "spring pollen", "d": "..."}
 
 
 def write(home: Home, batch: str, texts: Mapping[str, str]) -> None:
-    """A batch's lexical table with one document."""
+    """Write a batch's lexical table with one document."""
     put(home, LEXICAL, batch, {f"doc {'/'.join(texts)}": lexical_rows(texts, LexicalOptions())})
 
 
 def refreshed(home: Home) -> bytes:
-    """The statistics' file, made again."""
+    """Compute the statistics again and return their path."""
     refresh_stats(home.layout, home.tables("lexical"))
     return stats_path(home.layout).read_bytes()
 
@@ -48,7 +48,7 @@ def two_batches(home: Home) -> Home:
 
 
 def test_the_statistics_are_those_of_all_chunks(two_batches: Home):
-    """By hand, over both batches; a chunk without terms counts as one."""
+    """Compared with a manual count over both batches; a chunk without terms counts as one."""
     refreshed(two_batches)
 
     found = read_stats(stats_path(two_batches.layout))
@@ -60,8 +60,8 @@ def test_the_statistics_are_those_of_all_chunks(two_batches: Home):
     assert terms.filter(pl.col("term") == "bee")["total_count"].to_list() == [3]
 
 
-def test_statistics_of_other_tables_than_the_stored_ones_are_counted(two_batches: Home):
-    """Those of a set in the making are stored nowhere."""
+def test_statistics_of_an_inactive_set_are_computed(two_batches: Home):
+    """They are not stored."""
     refreshed(two_batches)
     both = two_batches.tables("lexical")
     first = Table(both.asset, both.paths[:1])
@@ -71,7 +71,7 @@ def test_statistics_of_other_tables_than_the_stored_ones_are_counted(two_batches
 
 
 def test_equal_tables_give_equal_bytes(two_batches: Home):
-    """Made at another time, after another order of work."""
+    """Also if they were written at other times, in another order."""
     before = refreshed(two_batches)
     write(two_batches, BATCHES[1], FIRST)
     changed = refreshed(two_batches)
@@ -81,7 +81,7 @@ def test_equal_tables_give_equal_bytes(two_batches: Home):
     assert refreshed(two_batches) == before
 
 
-def test_a_document_that_leaves_takes_its_terms_along(two_batches: Home):
+def test_a_removed_document_takes_its_terms_along(two_batches: Home):
     """Also the last one."""
     refreshed(two_batches)
     put(two_batches, LEXICAL, BATCHES[0], {})
@@ -93,7 +93,7 @@ def test_a_document_that_leaves_takes_its_terms_along(two_batches: Home):
     assert pl.read_parquet(stats_path(two_batches.layout)).height == 0
 
 
-def test_statistics_that_are_damaged_are_made_again(two_batches: Home):
+def test_damaged_statistics_are_rebuilt(two_batches: Home):
     """They are derived."""
     whole = refreshed(two_batches)
     stats_path(two_batches.layout).write_bytes(whole[:-20])
@@ -101,8 +101,8 @@ def test_statistics_that_are_damaged_are_made_again(two_batches: Home):
     assert refreshed(two_batches) == whole
 
 
-def test_statistics_of_current_tables_are_left_alone(two_batches: Home):
-    """Asking twice costs footers."""
+def test_current_statistics_are_not_computed_again(two_batches: Home):
+    """The second call reads only footers."""
     first = refresh_stats(two_batches.layout, two_batches.tables("lexical"))
     again = refresh_stats(two_batches.layout, two_batches.tables("lexical"))
 
@@ -112,7 +112,7 @@ def test_statistics_of_current_tables_are_left_alone(two_batches: Home):
 
 
 def definitions() -> dg.Definitions:
-    """Resolved apart from instances that earlier test contexts left behind."""
+    """Return the definitions, resolved independently of instances of earlier test contexts."""
     with set_defs_state_storage(None):
         found = build_definitions()
         found.get_repository_def()
@@ -120,15 +120,15 @@ def definitions() -> dg.Definitions:
 
 
 def look(instance: dg.DagsterInstance, cursor: str | None = None):
-    """One evaluation of the sensor."""
+    """Evaluate the sensor once."""
     sensor = definitions().resolve_sensor_def("lexical_tables")
     resources = {"home": HomeResource()}
     with dg.build_sensor_context(instance=instance, cursor=cursor, resources=resources) as context:
         return sensor(context)
 
 
-def test_the_job_makes_the_asset_and_its_check(two_batches: Home, instance: dg.DagsterInstance):
-    """With the numbers that people look for."""
+def test_the_job_computes_the_asset_and_its_check(two_batches: Home, instance: dg.DagsterInstance):
+    """With the numbers of the statistics."""
     result = definitions().resolve_job_def(LEXICAL_STATS_JOB).execute_in_process(instance=instance)
 
     (event,) = result.get_asset_materialization_events()
@@ -139,8 +139,10 @@ def test_the_job_makes_the_asset_and_its_check(two_batches: Home, instance: dg.D
     assert (check.check_name, check.passed) == ("lexical_stats_cover_every_batch", True)
 
 
-def test_the_sensor_asks_for_each_change_and_explains_its_silence(home: Home, instance: dg.DagsterInstance):
-    """A change back to what was is a change, and lost statistics are one."""
+def test_the_sensor_requests_a_run_for_each_change_and_explains_skips(
+    home: Home, instance: dg.DagsterInstance
+):
+    """Changing back is also a change, and so are lost statistics."""
     nothing = look(instance)
     write(home, BATCHES[0], FIRST)
     first = look(instance)
@@ -154,15 +156,15 @@ def test_the_sensor_asks_for_each_change_and_explains_its_silence(home: Home, in
 
     assert nothing.skip_reason.skip_message == "There is no lexical table yet."
     assert (len(first.run_requests), first.cursor) == (1, None)
-    assert "of these tables already" in made.skip_reason.skip_message
+    assert "up to date" in made.skip_reason.skip_message
     assert "No lexical table has changed" in silent.skip_reason.skip_message
-    assert "of these tables already" in touched.skip_reason.skip_message
+    assert "up to date" in touched.skip_reason.skip_message
     assert touched.cursor not in (None, made.cursor)
     assert len(lost.run_requests) == 1
 
 
 def fail(instance: dg.DagsterInstance) -> None:
-    """A run of the statistics that could not write them."""
+    """Fail a run of the statistics because they cannot be written."""
     job = definitions().resolve_job_def(LEXICAL_STATS_JOB)
     assert not job.execute_in_process(instance=instance, raise_on_error=False).success
 
@@ -175,31 +177,31 @@ def in_the_way(two_batches: Home) -> Path:
     return path
 
 
-def test_statistics_that_could_not_be_made_are_asked_for_again(
+def test_failed_statistics_are_requested_again(
     in_the_way: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ):
-    """The tables are as they were then, and the statistics are not theirs; success ends the matter."""
+    """The tables have not changed since, but the statistics are not current; a success resets the backoff."""
     first = look(instance)
     fail(instance)
     soon = look(instance, first.cursor)
-    monkeypatch.setattr(corpus, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(corpus, "_BACKOFF_S", (0.0, 0.0, 0.0))
     later = look(instance, soon.cursor)
     in_the_way.unlink()
     definitions().resolve_job_def(LEXICAL_STATS_JOB).execute_in_process(instance=instance)
     done = look(instance, later.cursor)
 
     assert re.search(
-        r"have changed; run \S+ of the statistics did not succeed, the next is asked for at [\d:]+ UTC",
+        r"have changed; run \S+ of the statistics did not succeed; retrying at [\d:]+ UTC",
         soon.skip_reason.skip_message,
     )
     assert (soon.cursor, later.cursor) == (None, None)
     assert [request.run_key for request in later.run_requests] == [None]
-    assert "of these tables already" in done.skip_reason.skip_message
+    assert "up to date" in done.skip_reason.skip_message
     assert corpus.failed_runs(instance) == ([], 0.0)
 
 
-def test_each_failure_in_a_row_is_given_a_longer_pause(in_the_way: Path, instance: dg.DagsterInstance):
-    """Up to an hour, and no longer than that."""
+def test_each_failure_in_a_row_gets_a_longer_pause(in_the_way: Path, instance: dg.DagsterInstance):
+    """Up to an hour."""
     pauses = []
     for _ in range(5):
         fail(instance)
@@ -209,10 +211,10 @@ def test_each_failure_in_a_row_is_given_a_longer_pause(in_the_way: Path, instanc
 
 
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED])
-def test_nobody_asks_for_statistics_that_a_run_is_to_make(
+def test_no_request_while_a_run_of_the_statistics_is_queued_or_running(
     two_batches: Home, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
 ):
-    """One that has not begun counts; one that was cancelled does not, after a pause."""
+    """One that has not begun counts; a cancelled one is retried after a pause."""
     job = definitions().resolve_job_def(LEXICAL_STATS_JOB)
     run = instance.create_run_for_job(job, status=status)
 
@@ -220,13 +222,15 @@ def test_nobody_asks_for_statistics_that_a_run_is_to_make(
     instance.report_run_canceled(run)
     cancelled = look(instance, waiting.cursor)
 
-    assert f"run {run.run_id} is to make the statistics" in waiting.skip_reason.skip_message
+    assert f"run {run.run_id} of the statistics is queued or running" in waiting.skip_reason.skip_message
     assert (waiting.cursor, cancelled.cursor) == (None, None)
     assert f"run {run.run_id} of the statistics did not succeed" in cancelled.skip_reason.skip_message
 
 
-def test_the_sensor_waits_while_batches_run_but_not_for_ever(two_batches: Home, instance: dg.DagsterInstance):
-    """One run of the statistics for many batches, and some statistics in a week of ingestion."""
+def test_the_sensor_waits_for_running_batches_for_an_hour_at_most(
+    two_batches: Home, instance: dg.DagsterInstance
+):
+    """One computation for many batches, but also some during a week of ingestion."""
     job = definitions().resolve_job_def("ingest_all")
     instance.create_run_for_job(
         job, tags={"dagster/partition": BATCHES[0]}, status=dg.DagsterRunStatus.STARTED

@@ -1,4 +1,4 @@
-"""Every stage of the graph has its asset, its settings and its job."""
+"""Every stage of the graph has an asset, settings and a job."""
 
 import dagster as dg
 import pytest
@@ -12,39 +12,39 @@ from ingest_assets.settings.tree import ExecutorSettings, PoolSettings, Settings
 
 @pytest.fixture
 def assets(home: Home) -> dict[dg.AssetKey, dg.AssetsDefinition]:
-    """What Dagster is told about, by key."""
+    """Return the assets in Dagster, by key."""
     found = build_definitions().resolve_asset_graph().assets_defs
     of_batches = [asset for asset in found if asset.is_executable and asset.partitions_def is not None]
     return {asset.key: asset for asset in of_batches if not asset.check_keys}
 
 
-def test_every_stage_stands_below_what_it_reads():
+def test_every_stage_comes_after_its_inputs():
     """Plans and completeness go through the graph once, from the top."""
     names = list(GRAPH)
 
     assert all(names.index(above) < names.index(stage) for stage in GRAPH for above in GRAPH[stage].reads)
 
 
-def test_a_recipe_bears_its_stages_name_and_fills_its_table():
-    """Manifests and fingerprints go by the one, files by the other."""
+def test_a_stage_has_the_name_and_the_table_of_its_node():
+    """Manifests and fingerprints use the name, files the table."""
     graph = {"sparse": GRAPH["sparse"], **graph_of(Settings())}
-    recipes = {stage: node.make(Settings()) for stage, node in graph.items()}
+    stages = {stage: node.make(Settings()) for stage, node in graph.items()}
 
-    assert {stage: recipe.name for stage, recipe in recipes.items()} == {stage: stage for stage in GRAPH}
-    assert {stage: recipe.spec for stage, recipe in recipes.items()} == {
+    assert {name: stage.name for name, stage in stages.items()} == {stage: stage for stage in GRAPH}
+    assert {name: stage.spec for name, stage in stages.items()} == {
         stage: node.table for stage, node in GRAPH.items()
     }
     assert len({node.table.asset for node in GRAPH.values()}) == len(GRAPH)
 
 
-def test_a_table_says_of_each_row_which_document_it_is_of():
-    """`ingest inspect` looks for it."""
+def test_every_table_has_the_document_of_each_row():
+    """`ingest inspect` needs it."""
     assert all("doc_id" in node.table.schema.names for node in GRAPH.values())
     assert all(set(node.table.descriptions) == set(node.table.schema.names) for node in GRAPH.values())
 
 
 def test_every_stage_is_an_asset_that_reads_what_the_graph_says(assets):
-    """The lineage that people see is the one that plans and locks go by."""
+    """The lineage in the UI is the one that plans and locks use."""
     usual = graph_of(Settings())
     lineage = {key: set(asset.asset_deps[key]) for key, asset in assets.items()}
 
@@ -54,7 +54,7 @@ def test_every_stage_is_an_asset_that_reads_what_the_graph_says(assets):
 
 
 def test_an_assets_code_version_is_its_stages_version(assets):
-    """A raised version must show in the web UI too."""
+    """A raised version must show in the web UI."""
     usual = graph_of(Settings())
     versions = {key: asset.code_versions_by_key[key] for key, asset in assets.items()}
 
@@ -62,12 +62,12 @@ def test_an_assets_code_version_is_its_stages_version(assets):
 
 
 def test_every_pool_has_a_limit_in_the_settings(assets):
-    """A pool nobody knows of would run one step at a time and nobody could change it."""
+    """A pool without a limit in the settings would run one step at a time."""
     assert {asset.op.pool for asset in assets.values()} <= set(PoolSettings.model_fields)
 
 
 def test_every_stage_has_options_and_every_step_an_executor():
-    """The settings cannot see the graph; what they do not name has its options there."""
+    """The settings do not import the graph, so a new stage must be added to both."""
     assert set(StagesSettings.model_fields) <= set(GRAPH)
     assert set(ExecutorSettings.model_fields) == {"all", *STEPS}
     assert {node.step for node in GRAPH.values()} == set(STEPS)

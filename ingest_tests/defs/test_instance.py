@@ -11,12 +11,12 @@ from ingest_assets.settings.tree import PoolSettings
 
 
 def test_everything_dagster_stores_is_below_state(home: Home, instance: dg.DagsterInstance):
-    """A home is one folder: moved, copied or deleted as a whole."""
+    """A home is one folder that can be moved, copied or deleted as a whole."""
     assert instance.root_directory == str(home.layout.state)
     assert {path.name for path in home.layout.home.iterdir()} == {"state"}
 
 
-def test_a_homes_own_instance_file_wins_and_changes_are_taken_up(home: Home):
+def test_a_homes_instance_file_wins_and_changes_take_effect(home: Home):
     """Editing dagster.yaml must have an effect."""
     with open_instance(home.layout) as shipped:
         queued = shipped.run_coordinator
@@ -28,7 +28,7 @@ def test_a_homes_own_instance_file_wins_and_changes_are_taken_up(home: Home):
 
 
 def test_the_shipped_settings_are_those_of_an_unattended_deployment(instance: dg.DagsterInstance):
-    """Queue, monitoring, retries for crashes only, no telemetry."""
+    """Queue, monitoring, retries only for crashes, no telemetry."""
     assert instance.run_monitoring_enabled
     assert instance.run_retries_enabled
     assert not instance.get_settings("run_retries")["retry_on_asset_or_op_failure"]
@@ -37,7 +37,7 @@ def test_the_shipped_settings_are_those_of_an_unattended_deployment(instance: dg
 
 
 def test_pool_limits_follow_the_settings(instance: dg.DagsterInstance):
-    """Raised, lowered, and left alone when nothing changed."""
+    """Raised, lowered, and not written if unchanged."""
     first = apply_pools(instance, PoolSettings())
     again = apply_pools(instance, PoolSettings())
     raised = apply_pools(instance, PoolSettings(doctags=3))
@@ -48,8 +48,8 @@ def test_pool_limits_follow_the_settings(instance: dg.DagsterInstance):
     assert limits["doctags"] == 3
 
 
-def test_commands_that_begin_at_the_same_time_on_a_new_home_agree_on_it(home: Home):
-    """Dagster makes its files without looking whether somebody else does, and looks before it adds a pool."""
+def test_commands_can_start_at_the_same_time_on_a_new_home(home: Home):
+    """Dagster creates its files, and adds pools, without locking."""
     together = threading.Barrier(4)
 
     def apply(_: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The IO manager: lazy scans of one partition or many, and what the UI is told."""
+"""The IO manager: lazy scans of one or many partitions, and the metadata for the UI."""
 
 import dagster as dg
 import polars as pl
@@ -12,18 +12,22 @@ from ingest_assets.core.schemas import CHUNKS
 from ingest_assets.defs.io_manager import ALLOW_MISSING, parquet_tables
 from ingest_assets.defs.keys import batches
 from ingest_assets.defs.resources import HomeResource
+from ingest_assets.intake.schema import batches as known_batches
 from ingest_assets.storage.table import Commit, Parts, Table
 from ingest_tests.app.tables import BATCHES, chunk_rows, put
 
 
 def _load(home: Home, instance: dg.DagsterInstance, keys: list[str], kind: type, **metadata: object):
-    """What an asset downstream of `chunks` gets for these partitions."""
+    """Return what an asset below `chunks` gets for these partitions."""
     instance.add_dynamic_partitions("batches", list(BATCHES))
-    seen: list = []
+    with home.ledger.begin() as connection:
+        for key in BATCHES:
+            connection.execute(known_batches.insert().prefix_with("OR IGNORE").values(key=key, revision=1))
+    loaded: list = []
     chunks = dg.AssetSpec("chunks", partitions_def=batches)
 
     def use(table):
-        seen.append(table)
+        loaded.append(table)
 
     use.__annotations__ = {"table": kind}
     below = dg.asset(
@@ -43,11 +47,11 @@ def _load(home: Home, instance: dg.DagsterInstance, keys: list[str], kind: type,
         raise_on_error=True,
     )
     assert result.success
-    return seen[0]
+    return loaded[0]
 
 
 def test_one_partition_is_loaded_as_a_table_or_a_lazy_frame(home: Home, instance: dg.DagsterInstance):
-    """Nothing is read until the asset asks."""
+    """Nothing is read until the asset collects it."""
     put(home, CHUNKS, BATCHES[0], {"d": chunk_rows("d", ["a", "b"])})
 
     table = _load(home, instance, [BATCHES[0]], Table)
@@ -59,7 +63,7 @@ def test_one_partition_is_loaded_as_a_table_or_a_lazy_frame(home: Home, instance
 
 
 def test_many_partitions_are_one_scan(home: Home, instance: dg.DagsterInstance):
-    """A whole-corpus asset reads all batches at once."""
+    """An asset of the whole corpus reads all batches at once."""
     for number, batch in enumerate(BATCHES):
         put(home, CHUNKS, batch, {f"d{number}": chunk_rows(f"d{number}", [f"c{number}"])})
 
@@ -69,15 +73,15 @@ def test_many_partitions_are_one_scan(home: Home, instance: dg.DagsterInstance):
 
 
 def test_a_missing_partition_is_an_error_that_says_what_to_do(home: Home, instance: dg.DagsterInstance):
-    """Reading less than was asked for would be silent loss."""
+    """Reading less than requested would lose data silently."""
     put(home, CHUNKS, BATCHES[0], {"d": chunk_rows("d", ["a"])})
 
-    with pytest.raises(TableMissing, match=f"chunks has no table for batch {BATCHES[1]}; materialise chunks"):
+    with pytest.raises(TableMissing, match=f"chunks has no table for batch {BATCHES[1]}. Run `ingest all`"):
         _load(home, instance, list(BATCHES), pl.LazyFrame)
 
 
-def test_a_missing_partition_may_be_allowed(home: Home, instance: dg.DagsterInstance):
-    """For assets that take what there is."""
+def test_missing_partitions_can_be_allowed(home: Home, instance: dg.DagsterInstance):
+    """For assets that read what exists."""
     put(home, CHUNKS, BATCHES[0], {"d": chunk_rows("d", ["a"])})
 
     frame = _load(home, instance, list(BATCHES), pl.LazyFrame, **{ALLOW_MISSING: True})
@@ -86,7 +90,7 @@ def test_a_missing_partition_may_be_allowed(home: Home, instance: dg.DagsterInst
 
 
 def test_output_is_committed_released_and_described(home: Home, instance: dg.DagsterInstance):
-    """Row count, schema, place, size and a preview, on the materialisation itself."""
+    """Row count, schema, path, size and a preview, on the materialization."""
     instance.add_dynamic_partitions("batches", [BATCHES[0]])
     released: list[bool] = []
     Parts(home.layout, CHUNKS, BATCHES[0]).write("d", "print", chunk_rows("d", ["a", "b|c"]))

@@ -1,4 +1,4 @@
-"""Runs whose process died are settled; runs that live are left alone."""
+"""Runs whose process died are failed; living runs are not touched."""
 
 import os
 import signal
@@ -9,9 +9,9 @@ import time
 import dagster as dg
 import pytest
 
-from ingest_assets.app.acquire import settle_leases, worker_name
+from ingest_assets.app.acquire import expire_dead_leases, worker_name
 from ingest_assets.app.home import Home
-from ingest_assets.defs.orphans import settle_orphans
+from ingest_assets.defs.orphans import fail_orphaned_runs
 from ingest_assets.intake.queue.artifacts import NewArtifact
 
 # A run that holds a pool slot, says that it began, and sleeps.
@@ -52,18 +52,18 @@ def _status(instance: dg.DagsterInstance) -> dg.DagsterRunStatus:
 
 
 def test_a_killed_run_is_marked_as_failed_and_its_pool_slot_is_free(home: Home, instance: dg.DagsterInstance):
-    """After a power cut nobody else would do it, and the pool would be stuck for ever."""
+    """After a power cut, the pool would otherwise be blocked."""
     instance.event_log_storage.set_concurrency_slots("doctags", 1)
     process = _start(instance)
     try:
-        alive = settle_orphans(instance)
+        alive = fail_orphaned_runs(instance)
         status_alive = _status(instance)
         held = instance.event_log_storage.get_concurrency_info("doctags").claimed_slots
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
 
-    settled = settle_orphans(instance)
+    settled = fail_orphaned_runs(instance)
 
     assert (alive, status_alive) == ([], dg.DagsterRunStatus.STARTED)
     assert len(held) == 1
@@ -73,10 +73,8 @@ def test_a_killed_run_is_marked_as_failed_and_its_pool_slot_is_free(home: Home, 
 
 
 @pytest.mark.chaos
-def test_a_slot_is_freed_also_where_who_settled_the_run_was_killed_at_it(
-    home: Home, instance: dg.DagsterInstance
-):
-    """The run is a failure by then, and nobody would look at it again."""
+def test_a_slot_is_freed_even_if_the_first_clean_up_was_killed(home: Home, instance: dg.DagsterInstance):
+    """The run is already failed by then, so the clean-up must look at ended runs too."""
     instance.event_log_storage.set_concurrency_slots("doctags", 1)
     process = _start(instance)
     process.kill()
@@ -85,15 +83,15 @@ def test_a_slot_is_freed_also_where_who_settled_the_run_was_killed_at_it(
     instance.report_run_failed(run, "settled, and no further")
     held = instance.event_log_storage.get_concurrency_info("doctags").claimed_slots
 
-    assert settle_orphans(instance) == []
+    assert fail_orphaned_runs(instance) == []
 
     assert len(held) == 1
     assert instance.event_log_storage.get_concurrency_info("doctags").claimed_slots == []
 
 
 @pytest.mark.chaos
-def test_a_run_that_waits_for_its_pool_is_settled_too(home: Home, instance: dg.DagsterInstance):
-    """Of a backfill most runs wait; after a power cut they must not wait for ever."""
+def test_a_run_that_waits_for_its_pool_is_failed_too(home: Home, instance: dg.DagsterInstance):
+    """Most runs of a backfill wait; after a power cut they would wait without end."""
     instance.event_log_storage.set_concurrency_slots("doctags", 0)
     process = _launch()
     deadline = time.monotonic() + 60
@@ -101,16 +99,16 @@ def test_a_run_that_waits_for_its_pool_is_settled_too(home: Home, instance: dg.D
         assert time.monotonic() < deadline, "the run did not start"
         time.sleep(0.2)
     time.sleep(1)
-    alive = settle_orphans(instance)
+    alive = fail_orphaned_runs(instance)
     process.kill()
     process.wait()
 
     assert alive == []
-    assert len(settle_orphans(instance)) == 1
+    assert len(fail_orphaned_runs(instance)) == 1
 
 
-def test_a_process_that_only_has_the_same_number_is_not_the_run(home: Home):
-    """After a restart, pids begin again."""
+def test_another_process_with_the_same_pid_is_not_the_run(home: Home):
+    """Pids restart after a reboot."""
     from ingest_assets.defs.orphans import _is_alive
 
     now = time.time()
@@ -132,8 +130,8 @@ time.sleep(300)
 """
 
 
-def test_what_a_killed_process_was_acquiring_can_be_had_at_once(home: Home):
-    """Not after the ten minutes of its lease; what living processes hold stays theirs, on any machine."""
+def test_leases_of_a_killed_process_end_at_once(home: Home):
+    """Not only after ten minutes; leases of living processes are kept, on any machine."""
     home.queue.enqueue([NewArtifact(artifact_id=i, path=f"/files/{i}") for i in "abc"], time.time())
     home.queue.lease("another-machine 4026531836 1 1.00", 1, time.time())
     home.queue.lease(worker_name(), 1, time.time())
@@ -142,11 +140,11 @@ def test_what_a_killed_process_was_acquiring_can_be_had_at_once(home: Home):
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "leased\n"
-    assert settle_leases(home) == 0
+    assert expire_dead_leases(home) == 0
 
     process.kill()
     process.wait()
 
-    assert settle_leases(home) == 1
+    assert expire_dead_leases(home) == 1
     (lease,) = home.queue.lease("next", 9, time.time())
     assert (lease.artifact.artifact_id, lease.artifact.attempts) == ("c", 2)

@@ -1,4 +1,4 @@
-"""More than one worker only after a proof, where the settings ask for one."""
+"""With `features.require_parity`, more than one worker needs a parity record."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +8,11 @@ import pytest
 from ingest_assets.app.execution import (
     ParityRecord,
     RunOptions,
-    circumstances_of,
+    check_run_options,
     code_version,
-    execution_of,
+    current_conditions,
     read_record,
-    refuse_early,
+    resolve_execution,
     write_record,
 )
 from ingest_assets.app.home import Home, open_home
@@ -27,15 +27,15 @@ Change = Callable[[ParityRecord], ParityRecord]
 
 @pytest.fixture
 def strict(tmp_path: Path) -> Home:
-    """A home that asks for a proof."""
+    """A home that requires a parity record."""
     (tmp_path / "ingest.toml").write_text(REQUIRED, encoding="utf-8")
     return open_home(tmp_path)
 
 
 def record_of(home: Home) -> ParityRecord:
-    """A proof for this home as it is, of threads and processes."""
+    """Return a record for the current state of this home, of threads and processes."""
     return ParityRecord(
-        circumstances=circumstances_of(home),
+        conditions=current_conditions(home),
         workers={"inline": [1], "threads": [1], "processes": [1, 2]},
         tables={"chunks/2024-05-01-0001": "0" * 64},
         input="/samples",
@@ -45,63 +45,62 @@ def record_of(home: Home) -> ParityRecord:
 
 
 def refusal(home: Home, config: RunOptions = TWO, stage: str = "doctags") -> str:
-    """The line with which a stage is refused, early and when it starts alike."""
+    """Return the error of a stage, which is the same before the run and at its start."""
     with pytest.raises(ConfigError) as early:
-        refuse_early(home, [stage], config)
+        check_run_options(home, [stage], config)
     with pytest.raises(ConfigError) as late:
-        execution_of(home, stage, config)
+        resolve_execution(home, stage, config)
     assert str(early.value) == str(late.value)
     return str(early.value)
 
 
 def _other(**changes: object) -> Change:
     return lambda record: record.model_copy(
-        update={"circumstances": record.circumstances.model_copy(update=changes)}
+        update={"conditions": record.conditions.model_copy(update=changes)}
     )
 
 
 def test_without_a_record_the_line_says_what_why_and_which_command(strict: Home) -> None:
-    """Enough to go on without reading any documentation."""
+    """Enough to continue without reading the documentation."""
     assert refusal(strict) == (
-        "stages.doctags: 2 workers on processes are refused, because features.require_parity is on and there "
-        f"is no parity record; make one with `ingest validate --home {strict.layout.home}`, "
-        "or use one worker."
+        "stages.doctags: 2 workers on processes are not allowed, because features.require_parity is on and "
+        f"there is no parity record. Run `ingest validate --home {strict.layout.home}`, or use one worker."
     )
 
 
-def test_nobody_is_asked_for_a_record_without_the_feature(tmp_path: Path) -> None:
+def test_no_record_is_needed_without_the_feature(tmp_path: Path) -> None:
     """It is off by default."""
     home = open_home(tmp_path)
 
-    refuse_early(home, ["doctags"], TWO)
+    check_run_options(home, ["doctags"], TWO)
 
-    assert execution_of(home, "doctags", TWO).workers == 2
+    assert resolve_execution(home, "doctags", TWO).workers == 2
 
 
 @pytest.mark.parametrize("config", [RunOptions(workers=1), RunOptions(run_on="inline", workers=4)])
 def test_one_worker_needs_no_proof(strict: Home, config: RunOptions) -> None:
-    """It is what the others are compared with."""
-    refuse_early(strict, ["doctags"], config)
+    """The others are compared with it."""
+    check_run_options(strict, ["doctags"], config)
 
-    assert execution_of(strict, "doctags", config).workers == 1
+    assert resolve_execution(strict, "doctags", config).workers == 1
 
 
-def test_a_record_of_this_home_as_it_is_opens_the_way(strict: Home) -> None:
-    """And survives on disk."""
+def test_a_record_of_the_current_home_is_accepted(strict: Home) -> None:
+    """Also after it was written to disk and read."""
     write_record(strict, record_of(strict))
 
-    refuse_early(strict, ["doctags"], TWO)
+    check_run_options(strict, ["doctags"], TWO)
 
-    assert execution_of(strict, "doctags", TWO).workers == 2
+    assert resolve_execution(strict, "doctags", TWO).workers == 2
     assert read_record(strict) == record_of(strict)
 
 
 @pytest.mark.parametrize(
     ("change", "gap"),
     [
-        (_other(code_version="0.0.9+abc"), "was made by another version of the code"),
-        (_other(configuration_hash="other"), "was made with other settings"),
-        (_other(versions={"docling": "1.0"}), "was made with beautifulsoup4 absent, and here is "),
+        (_other(code_version="0.0.9+abc"), "is from another version of the code"),
+        (_other(configuration_hash="other"), "is from other settings"),
+        (_other(versions={"docling": "1.0"}), "is from beautifulsoup4 absent, and "),
         (lambda record: record.model_copy(update={"workers": {"inline": [1]}}), "does not cover processes"),
         (
             lambda record: record.model_copy(update={"workers": {"processes": [1]}}),
@@ -111,7 +110,7 @@ def test_a_record_of_this_home_as_it_is_opens_the_way(strict: Home) -> None:
     ids=["code", "settings", "libraries", "kind", "one worker"],
 )
 def test_a_record_of_something_else_is_no_proof(strict: Home, change: Change, gap: str) -> None:
-    """The line says what is different."""
+    """The line names the difference."""
     write_record(strict, change(record_of(strict)))
 
     assert f"the parity record {gap}" in refusal(strict)
@@ -119,7 +118,7 @@ def test_a_record_of_something_else_is_no_proof(strict: Home, change: Change, ga
 
 @pytest.mark.parametrize("content", ["", "{}", "[1, 2", '{"documents": 3}'])
 def test_a_damaged_record_counts_as_none(strict: Home, content: str) -> None:
-    """Validating again replaces it."""
+    """Another validation replaces it."""
     write_record(strict, record_of(strict))
     strict.layout.parity_record.write_text(content)
 
@@ -134,46 +133,46 @@ def test_a_damaged_record_counts_as_none(strict: Home, content: str) -> None:
         (RunOptions(backend="ray", workers=3), "3 workers on ray"),
     ],
 )
-def test_ray_counts_as_several_before_the_cluster_is_asked(
+def test_ray_counts_as_several_workers_without_a_connection(
     strict: Home, config: RunOptions, words: str
 ) -> None:
-    """Nothing is started to find out."""
+    """No cluster is started to find out."""
     with pytest.raises(ConfigError) as raised:
-        refuse_early(strict, ["doctags"], config)
+        check_run_options(strict, ["doctags"], config)
 
-    assert f"stages.doctags: {words} are refused" in str(raised.value)
+    assert f"stages.doctags: {words} are not allowed" in str(raised.value)
 
 
 def test_one_worker_on_ray_needs_no_proof(tmp_path: Path) -> None:
     """By number or by cap."""
     (tmp_path / "ingest.toml").write_text(f"{REQUIRED}[execution]\nbackend = 'ray'\nmax_workers = 1\n")
 
-    refuse_early(open_home(tmp_path), ["doctags"], RunOptions())
-    refuse_early(open_home(tmp_path), ["doctags"], RunOptions(workers=1))
+    check_run_options(open_home(tmp_path), ["doctags"], RunOptions())
+    check_run_options(open_home(tmp_path), ["doctags"], RunOptions(workers=1))
 
 
 def test_without_parallelism_there_is_nothing_to_prove(tmp_path: Path) -> None:
     """One worker everywhere."""
     (tmp_path / "ingest.toml").write_text(f"{REQUIRED}parallel = false\n")
 
-    refuse_early(open_home(tmp_path), ["doctags"], TWO)
+    check_run_options(open_home(tmp_path), ["doctags"], TWO)
 
-    assert execution_of(open_home(tmp_path), "doctags", TWO).workers == 1
+    assert resolve_execution(open_home(tmp_path), "doctags", TWO).workers == 1
 
 
 def test_a_command_is_refused_before_anything_is_scanned(ingest: Command, notes: Path) -> None:
-    """Exit code 2, one line, no trace of the folder in the home."""
+    """Exit code 2, one line, and the folder is not in the ledger."""
     (ingest.home / "ingest.toml").write_text(REQUIRED, encoding="utf-8")
 
     done = ingest("all", "--input", notes, "--workers", 2, check=2)
 
-    assert done.stderr.startswith("ingest: stages.documents: 2 workers on threads are refused, because")
+    assert done.stderr.startswith("ingest: stages.documents: 2 workers on threads are not allowed, because")
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (ingest.home / "state" / "ledger.sqlite").exists()
 
 
 def test_a_step_under_dagster_fails_with_the_same_line(strict: Home, notes: Path) -> None:
-    """The daemon and the web UI come this way."""
+    """For runs of the daemon and the web UI."""
     strict.watch(notes)
     strict.scan()
 
@@ -183,7 +182,7 @@ def test_a_step_under_dagster_fails_with_the_same_line(strict: Home, notes: Path
 
 
 def test_the_code_version_names_the_release_and_hashes_the_sources() -> None:
-    """A changed line makes another version."""
+    """A changed line changes the version."""
     release, _, digest = code_version().partition("+")
 
     assert release[0].isdigit()

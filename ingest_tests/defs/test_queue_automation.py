@@ -1,4 +1,4 @@
-"""The sensor, the schedule and the runs over what is queued, on a real instance and ledger."""
+"""The sensor, the schedule and the runs of queued artifacts, on a real instance and ledger."""
 
 import json
 import os
@@ -12,9 +12,9 @@ import pytest
 
 from ingest_assets.app.graph import stages_between
 from ingest_assets.app.home import Home, open_home
-from ingest_assets.app.inspect import find
+from ingest_assets.app.inspect import find_document
 from ingest_assets.app.plan import batch_states
-from ingest_assets.app.repair import tidy
+from ingest_assets.app.repair import clean_up
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.defs.keys import PARTITION
 from ingest_assets.intake.queue.artifacts import NewArtifact
@@ -28,7 +28,7 @@ DOCUMENTS = stages_between("documents", "documents")
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A site on the loopback, and settings that let it be visited without waiting."""
+    """A site on loopback, and settings that allow fetching from it without a pause."""
     easy = {"FETCH__ALLOW_PRIVATE": "true", "FETCH__POLITENESS_DELAY_S": "0", "QUEUE__JITTER_SECONDS": "0"}
     for name, value in easy.items():
         monkeypatch.setenv(f"INGEST_{name}", value)
@@ -42,12 +42,12 @@ def queue(home: Home, **urls: str) -> None:
 
 
 def rows(home: Home) -> dict[str, dict]:
-    """The documents table, by id."""
+    """Return the documents table, by id."""
     found = home.tables("documents").scan().collect().to_dicts()
     return {row["doc_id"]: row for row in found}
 
 
-def test_what_is_queued_gets_a_batch_and_a_request(home: Home, instance: dg.DagsterInstance, site: Site):
+def test_queued_artifacts_get_a_batch_and_a_request(home: Home, instance: dg.DagsterInstance, site: Site):
     """Once, and with the tag that limits runs by source."""
     queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n\nText.\n")))
 
@@ -57,7 +57,7 @@ def test_what_is_queued_gets_a_batch_and_a_request(home: Home, instance: dg.Dags
     (request,) = first.run_requests
     assert home.queue.get("a").batch == request.partition_key
     assert request.tags["ingest/source"] == "queue"
-    # Nobody ran it, so it is still due; but for the same time, and Dagster drops a key that it knows.
+    # It did not run and is still due, but for the same time: Dagster drops a run key that it knows.
     keys = [request.run_key for request in second.run_requests or []]
     assert keys == [r.run_key for r in _look(instance, second.cursor).run_requests or []]
 
@@ -66,7 +66,7 @@ def test_what_is_queued_gets_a_batch_and_a_request(home: Home, instance: dg.Dags
 def test_a_batch_is_requested_again_when_its_artifact_is_due_again(
     home: Home, instance: dg.DagsterInstance, site: Site, monkeypatch
 ):
-    """Not before, and each time under a new key; a batch that a run works on is left alone."""
+    """Not before, and each time with a new key; a batch with an active run is not requested."""
     monkeypatch.setenv("INGEST_QUEUE__RETRY_BACKOFF_SECONDS", "300")
     queue(home, a=site.page("/a.md", lambda v: v.reply(503)))
     first = _look(instance)
@@ -80,16 +80,14 @@ def test_a_batch_is_requested_again_when_its_artifact_is_due_again(
     assert not waiting.run_requests
     (request,) = due.run_requests
     assert request.run_key != first.run_requests[0].run_key
-    tags = request.tags | {PARTITION: request.partition_key}  # as Dagster makes a run of it
+    tags = request.tags | {PARTITION: request.partition_key}  # as Dagster sets them
     instance.add_run(dg.DagsterRun("ingest_all", tags=tags, status=dg.DagsterRunStatus.STARTED))
     assert not _look(instance, due.cursor).run_requests
 
 
 @pytest.mark.graph
-def test_the_schedule_does_not_run_what_waits_for_its_time(
-    home: Home, instance: dg.DagsterInstance, site: Site
-):
-    """A run could do nothing for it; `ingest status` and the queue say that it waits."""
+def test_the_schedule_does_not_run_delayed_artifacts(home: Home, instance: dg.DagsterInstance, site: Site):
+    """A run could not do anything; `ingest status` and the queue report them."""
     queue(home, a=site.page("/a.md", lambda v: v.reply(503)))
     home.scan()
     run_batches(home, DOCUMENTS, {}, reason="test")
@@ -98,13 +96,13 @@ def test_the_schedule_does_not_run_what_waits_for_its_time(
     skipped = _night(instance)
 
     assert isinstance(skipped, dg.SkipReason)
-    assert "1 queued artifacts wait for their time" in skipped.skip_message
+    assert "1 queued documents are not due yet" in skipped.skip_message
     (batch,) = home.ledger.batches()
     assert batch_states(home, batch)[0].run == ("a",)
 
 
 def test_documents_say_where_they_came_from_and_what_they_are(home: Home, site: Site):
-    """The row of a fetched document: its URL, its host, its validators and where its bytes rest."""
+    """The row of a fetched document has its URL, host, validators and stored path."""
     url = site.page(
         "/notes/a.md", lambda v: v.reply(200, b"# A\n", etag='"1"', content_type="text/x-unknown")
     )
@@ -122,8 +120,8 @@ def test_documents_say_where_they_came_from_and_what_they_are(home: Home, site: 
 
 
 @pytest.mark.graph
-def test_what_the_queue_gave_up_is_a_failed_document_until_it_is_queued_again(home: Home, site: Site):
-    """In the footer, once, with the fetch's own category and code; no run tries it by itself."""
+def test_an_abandoned_artifact_is_a_failed_document_until_it_is_queued_again(home: Home, site: Site):
+    """In the footer, once, with category and code of the fetch; runs do not retry it."""
     url = site.page("/a.md", lambda v: v.reply(404) if v.number == 1 else v.reply(200, b"# A\n"))
     queue(home, a=url)
     home.scan()
@@ -143,10 +141,8 @@ def test_what_the_queue_gave_up_is_a_failed_document_until_it_is_queued_again(ho
 
 
 @pytest.mark.graph
-def test_a_provider_that_stays_away_is_given_up_and_its_batch_is_complete(
-    home: Home, site: Site, monkeypatch
-):
-    """Otherwise every night would run the batch again for nothing."""
+def test_an_unreachable_provider_is_abandoned_and_its_batch_is_complete(home: Home, site: Site, monkeypatch):
+    """Otherwise the schedule would run the batch every night for nothing."""
     monkeypatch.setenv("INGEST_QUEUE__MAX_JOB_ATTEMPTS", "1")
     queue(home, a=site.page("/a.md", lambda v: v.reply(503)))
     here = open_home(home.layout.home)
@@ -160,8 +156,8 @@ def test_a_provider_that_stays_away_is_given_up_and_its_batch_is_complete(
 
 
 @pytest.mark.graph
-def test_bytes_that_vanish_from_the_store_are_fetched_again(home: Home, site: Site):
-    """A store that lost a file, or holds a damaged one, heals with the next runs."""
+def test_bytes_lost_from_the_store_are_fetched_again(home: Home, site: Site):
+    """Missing or damaged files are replaced by the next runs."""
     queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n", etag='"1"')))
     home.scan()
     run_batches(home, DOCUMENTS, {}, reason="test")
@@ -178,8 +174,8 @@ def test_bytes_that_vanish_from_the_store_are_fetched_again(home: Home, site: Si
     assert blob.read_bytes() == b"# A\n"
 
 
-def test_housekeeping_removes_what_nobody_uses_and_nothing_else(home: Home, site: Site):
-    """Old bytes of a document that changed, and downloads that nobody continued."""
+def test_clean_up_removes_unused_files_and_nothing_else(home: Home, site: Site):
+    """Old bytes of a changed document, and abandoned downloads."""
     url = site.page("/a.md", lambda v: v.reply(200, b"# Old\n" if v.number == 1 else b"# New\n"))
     queue(home, a=url)
     home.scan()
@@ -192,20 +188,18 @@ def test_housekeeping_removes_what_nobody_uses_and_nothing_else(home: Home, site
     partial.parent.mkdir(parents=True, exist_ok=True)
     partial.write_bytes(b"half")
 
-    assert tidy(home).blobs == 0, "what came today may not be recorded yet"
+    assert clean_up(home).blobs == 0, "what came today may not be recorded yet"
     long_ago = time.time() - 30 * 86_400
     for path in (old, new, partial):
         os.utime(path, (long_ago, long_ago))
-    tidied = tidy(home)
+    tidied = clean_up(home)
 
     assert (tidied.blobs, tidied.partials, tidied.size_bytes) == (1, 1, 6)
     assert (old.exists(), new.exists(), partial.exists()) == (False, True, False)
 
 
 @pytest.mark.graph
-def test_acquired_documents_are_looked_at_again_when_they_are_old(
-    home: Home, instance: dg.DagsterInstance, site: Site, monkeypatch
-):
+def test_old_documents_are_refreshed(home: Home, instance: dg.DagsterInstance, site: Site, monkeypatch):
     """`queue.refresh_days`; off by default."""
     queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n")))
     home.scan()
@@ -223,8 +217,8 @@ def test_acquired_documents_are_looked_at_again_when_they_are_old(
 
 
 @pytest.mark.graph
-def test_inspecting_what_is_no_document_says_why(home: Home, site: Site):
-    """Skipped as a repeat, given up, or not acquired yet."""
+def test_inspecting_an_artifact_that_is_not_a_document_says_why(home: Home, site: Site):
+    """Skipped as a duplicate, abandoned, or not acquired yet."""
     queue(home, a=site.page("/a.md", lambda v: v.reply(200, b"# A\n")))
     queue(home, same=site.page("/b.md", lambda v: v.reply(200, b"# A\n")))
     queue(home, gone=site.page("/c.md", lambda v: v.reply(404)))
@@ -235,9 +229,9 @@ def test_inspecting_what_is_no_document_says_why(home: Home, site: Site):
     said = {}
     for name in ("same", "gone", "later"):
         with pytest.raises(ConfigError) as refused:
-            find(home, name)
+            find_document(home, name)
         said[name] = str(refused.value)
 
-    assert said["same"] == "same was skipped, as its bytes are those of a; inspect that one."
+    assert said["same"] == "same was skipped: its bytes are the same as those of a. Inspect a."
     assert said["gone"].startswith("gone is error: ")
     assert said["later"] == "later is queued; it is not acquired yet."

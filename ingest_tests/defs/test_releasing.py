@@ -1,4 +1,4 @@
-"""Released failures: forgotten in the tables and the queue, and seen by the sensor and the schedule."""
+"""Released failures: removed from the tables and the queue, and noticed by the sensor and the schedule."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ ALL = stages_between("documents", "embeddings")
 
 @pytest.fixture
 def failed(home: Home, watched: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A batch in which everything is done but two files that are empty."""
+    """A batch in which all is done except two empty files."""
     monkeypatch.setenv("INGEST_AUTOMATION__SETTLE_SECONDS", "0")
     for name in ("empty-1.md", "empty-2.md"):
         (watched / name).touch()
@@ -34,7 +34,7 @@ def failed(home: Home, watched: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 def test_the_sensor_requests_a_batch_with_a_released_failure_once(failed: Home, instance: dg.DagsterInstance):
-    """Known failures alone are no reason for a run; a released one is, under a key that is new."""
+    """Known failures need no run; a released one does, with a new run key."""
     before = look(instance)
     release(failed, read_inbox(failed)[:1])
 
@@ -46,8 +46,8 @@ def test_the_sensor_requests_a_batch_with_a_released_failure_once(failed: Home, 
     assert not again.run_requests
 
 
-def test_the_schedule_finds_it_too_and_a_run_settles_it(failed: Home, instance: dg.DagsterInstance):
-    """By the predicate that everybody asks."""
+def test_the_schedule_finds_it_too_and_a_run_completes_it(failed: Home, instance: dg.DagsterInstance):
+    """By the predicate that all parts use."""
     quiet = night(instance)
     release(failed, read_inbox(failed)[:1])
     requests = night(instance)
@@ -60,8 +60,8 @@ def test_the_schedule_finds_it_too_and_a_run_settles_it(failed: Home, instance: 
     assert isinstance(night(instance), dg.SkipReason)
 
 
-def test_only_what_was_still_there_counts_as_released(failed: Home):
-    """A run may have settled it meanwhile; rows and other failures are not touched."""
+def test_only_failures_that_still_exist_count_as_released(failed: Home):
+    """A run may have removed one in between; rows and other failures are not touched."""
     first, second = read_inbox(failed)
     rows = failed.tables("doctags").records
 
@@ -72,7 +72,7 @@ def test_only_what_was_still_there_counts_as_released(failed: Home):
 
 
 def test_a_release_waits_for_the_run_that_writes_the_table(failed: Home):
-    """And says for which; two writers would lose one of the changes."""
+    """And names it; two writers would lose one of the changes."""
     first, _ = read_inbox(failed)
     path = failed.layout.lock("doctags", first.batch)
     running, waits = FileLock(path), threading.Event()
@@ -95,9 +95,9 @@ def test_a_release_waits_for_the_run_that_writes_the_table(failed: Home):
 def test_a_released_artifact_is_queued_with_all_its_attempts_and_its_batch_is_due(
     home: Home, instance: dg.DagsterInstance
 ):
-    """What is in the queue is no failure any more, whatever the tables still say."""
+    """A queued artifact is not a failure, whatever the tables contain."""
     home.queue.enqueue([NewArtifact(id="paper", url="http://example.org/p.pdf")], time.time())
-    (batch,) = home.give_homes()
+    (batch,) = home.assign_batches()
     (lease,) = home.queue.lease("somebody", 1, time.time(), batch=batch)
     why = Failure("provider", "E_FETCH_REFUSED", "example.org says 403.", retryable=False)
     ack(home.queue, lease.token, Ending("error", failure=why), time.time())

@@ -1,4 +1,4 @@
-"""A run that tries only the named failed documents again, through Dagster."""
+"""A run that retries only the named failed documents, through Dagster."""
 
 import hashlib
 from collections import Counter
@@ -23,16 +23,16 @@ PAGES = [[(72, 700 - 40 * n, 12, TEXT.format(n))] for n in range(3)]
 
 @pytest.fixture
 def failed(home: Home, watched: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Two documents with bad bytes, two that only a setting refuses, and three notes that are done."""
+    """Two documents with invalid bytes, two that a setting rejects, and three notes that are done."""
     monkeypatch.setenv("INGEST_PARSING__MAX_PAGES", "2")
     for name in ("bad-1.pdf", "bad-2.pdf"):
         (watched / name).write_bytes(b"%PDF-1.7\ncut off")
     for name in ("long-1.pdf", "long-2.pdf"):
         (watched / name).write_bytes(pdf(PAGES))
-    here = open_home(home.layout.home)
-    here.scan()
-    run_batches(here, STAGES, {}, reason="test")
-    return here
+    opened = open_home(home.layout.home)
+    opened.scan()
+    run_batches(opened, STAGES, {}, reason="test")
+    return opened
 
 
 def _attempts(home: Home) -> Counter[str]:
@@ -52,8 +52,8 @@ def _retry(home: Home, *names: str, config: dict | None = None) -> RunReport:
     return run_batches(home, STAGES, config or {}, reason="test", retry=wanted)
 
 
-def test_only_the_named_documents_are_tried_again(failed: Home):
-    """Not the other one with bad bytes, nor those whose fault would pass; the tables are as they were."""
+def test_only_the_named_documents_are_retried(failed: Home):
+    """Neither the other invalid document nor those with temporary errors; the tables do not change."""
     before, tables = _attempts(failed), _hashes(failed)
 
     report = _retry(failed, "bad-1.pdf")
@@ -64,8 +64,8 @@ def test_only_the_named_documents_are_tried_again(failed: Home):
     assert _hashes(failed) == tables
 
 
-def test_an_ordinary_run_tries_what_may_have_passed_and_leaves_bad_bytes_alone(failed: Home):
-    """The rule that a retry makes an exception of."""
+def test_an_ordinary_run_retries_all_but_invalid_documents(failed: Home):
+    """The default rule, from which `retry` deviates."""
     before = _attempts(failed)
 
     run_batches(failed, STAGES, {}, reason="test")
@@ -73,20 +73,24 @@ def test_an_ordinary_run_tries_what_may_have_passed_and_leaves_bad_bytes_alone(f
     assert _attempts(failed) - before == Counter({"long-1.pdf": 1, "long-2.pdf": 1})
 
 
-def test_a_mended_document_goes_on_through_the_stages_below(failed: Home, monkeypatch: pytest.MonkeyPatch):
-    """Its neighbours stay failed in the footer, in the order they stood in."""
+def test_a_fixed_document_continues_through_the_stages_below(failed: Home, monkeypatch: pytest.MonkeyPatch):
+    """The others stay failed in the footer, in the same order."""
     monkeypatch.setenv("INGEST_PARSING__MAX_PAGES", "9")
-    here = open_home(failed.layout.home)
+    opened = open_home(failed.layout.home)
 
-    report = _retry(here, "long-2.pdf")
+    report = _retry(opened, "long-2.pdf")
 
     assert [report.stages[stage].succeeded for stage in STAGES] == [0, 1, 1, 1]
-    assert list(here.tables("doctags").failures) == ["notes:bad-1.pdf", "notes:bad-2.pdf", "notes:long-1.pdf"]
-    assert "notes:long-2.pdf" in here.tables("chunks").records
+    assert list(opened.tables("doctags").failures) == [
+        "notes:bad-1.pdf",
+        "notes:bad-2.pdf",
+        "notes:long-1.pdf",
+    ]
+    assert "notes:long-2.pdf" in opened.tables("chunks").records
 
 
-def test_force_does_not_run_what_is_on_hold(failed: Home):
-    """All that is done is done again, and of the failed only the named."""
+def test_force_with_retry_runs_only_the_named_failed_documents(failed: Home):
+    """All finished documents are computed again."""
     before = _attempts(failed)
 
     _retry(failed, "bad-1.pdf", config={"force": True})
@@ -97,8 +101,8 @@ def test_force_does_not_run_what_is_on_hold(failed: Home):
 
 
 def test_the_launchpad_offers_and_explains_it():
-    """A person in the web UI has no other manual."""
+    """The web UI has no other manual."""
     field = stage_asset("doctags", GRAPH["doctags"]).op.config_schema.config_type.fields["retry"]
 
     assert not field.is_required
-    assert "Ids of failed documents to try again" in field.description
+    assert "Ids of failed documents to retry" in field.description

@@ -1,4 +1,4 @@
-"""The sparse family is part of the graph where a model is configured, and nowhere else."""
+"""The sparse family is part of the graph if a model is configured."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from ingest_assets.defs.build import build_definitions
 from ingest_assets.settings.embeddings import EmbeddingOptions, SparseOptions
 from ingest_assets.settings.tree import Settings
 from ingest_assets.stages.sparse import faulty_weights
-from ingest_assets.storage.table import Table, existing_table
+from ingest_assets.storage.table import Table, open_table
 from ingest_tests.app.tables import put
 from ingest_tests.conftest import Command, write_notes
 from ingest_tests.embedders.tiny_splade import write_model
@@ -27,12 +27,12 @@ SPARSE = dg.AssetKey(["embeddings", "sparse"])
 
 
 def keys() -> set[dg.AssetKey]:
-    """The assets that Dagster is told about."""
+    """Return the asset keys in Dagster."""
     return set(build_definitions().resolve_asset_graph().get_all_asset_keys())
 
 
 def test_without_a_model_there_is_no_sparse_stage(home: Home) -> None:
-    """Everything else is as ever."""
+    """All other stages exist."""
     assert "sparse" not in home.graph
     assert set(GRAPH) - set(graph_of(Settings())) == {"sparse"}
     assert SPARSE not in keys()
@@ -60,17 +60,17 @@ def test_with_a_model_there_is_an_asset_with_its_checks(
     assert "embeddings__sparse" in {node.name for node in job.nodes}
 
 
-def test_a_model_that_is_nowhere_is_refused_at_the_start(home: Home) -> None:
+def test_a_missing_model_is_refused_at_the_start(home: Home) -> None:
     """In one line that names the setting."""
-    wanted = EmbeddingOptions(sparse=SparseOptions(model="nobody/nothing"))
+    wanted = EmbeddingOptions(sparse=SparseOptions(model="missing/missing"))
     asking = Home(home.layout, home.settings.model_copy(update={"embeddings": wanted}))
 
-    with pytest.raises(ConfigError, match=r"^embeddings.sparse.model: 'nobody/nothing' is neither"):
+    with pytest.raises(ConfigError, match=r"^embeddings.sparse.model: 'missing/missing' is neither"):
         _ = asking.stages
 
 
-def test_entries_out_of_order_and_weights_of_nothing_are_found(tmp_path: Path) -> None:
-    """A vector without entries is sound."""
+def test_unsorted_entries_and_zero_weights_are_named(tmp_path: Path) -> None:
+    """A vector without entries is valid."""
     rows = {
         "good": ([1, 4], [0.5, 2.0]),
         "empty": ([], []),
@@ -94,7 +94,7 @@ def test_entries_out_of_order_and_weights_of_nothing_are_found(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_the_whole_graph_runs_with_sparse_vectors(tmp_path: Path) -> None:
-    """From documents to vectors through the command; status, plan and a second run know the stage too."""
+    """From documents to vectors with the command; status, plan and a second run include the stage."""
     command = Command(tmp_path / "home")
     command.home.mkdir()
     write_model(command.home / "tiny-splade")
@@ -116,10 +116,8 @@ def test_the_whole_graph_runs_with_sparse_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.graph
-def test_a_deleted_document_leaves_the_sparse_table_also_when_there_is_no_model_any_more(
-    home: Home, watched: Path
-) -> None:
-    """Nobody makes that table again, and what was deleted must be found nowhere."""
+def test_a_deleted_document_leaves_the_sparse_table_even_without_a_model(home: Home, watched: Path) -> None:
+    """No run writes that table any more, but a deleted document must not be found."""
     home.scan()
     until_chunks = stages_between("documents", "chunks")
     run_batches(home, until_chunks, {}, reason="test")
@@ -131,6 +129,6 @@ def test_a_deleted_document_leaves_the_sparse_table_also_when_there_is_no_model_
 
     run_batches(home, until_chunks, {}, reason="test")
 
-    left = existing_table(home.layout, SPARSE_SPEC.asset, [batch])
+    left = open_table(home.layout, SPARSE_SPEC.asset, [batch])
     assert sorted(left.records) == [doc for doc in documents if doc != "notes:feeding.md"]
     assert len(left.records) == 2

@@ -1,4 +1,4 @@
-"""What the Dagster UI is told of a stage: the outcome's own numbers."""
+"""The metadata of a stage in the Dagster UI are the numbers of its outcome."""
 
 import pytest
 
@@ -15,13 +15,13 @@ from ingest_tests.runner.workers import by_name
 
 
 def _outcome(options: StageOptions) -> StageOutcome:
-    fresh = [WorkItem(name, "f") for name in ("mended-0", "ok-1", "fail-2", "ok-3", "ok-4")]
+    fresh = [WorkItem(name, "f") for name in ("recovers-0", "ok-1", "fail-2", "ok-3", "ok-4")]
     plan = plan_from([satisfied("s"), known_to_fail("k"), *fresh])
     return run_stage(RunSpec(plan, by_name, options, backend=ThreadBackend(1)))
 
 
 def _keep() -> None:
-    """There is no lock to release."""
+    """Do nothing: there is no lock to release."""
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def _keep() -> None:
     ids=["finished", "stopped"],
 )
 def test_the_metadata_agree_with_the_outcome(options: StageOptions):
-    """Every count and every time that telemetry has too."""
+    """Every count and time that telemetry has."""
     outcome = _outcome(options)
-    told = staged_metadata(Staged(Commit(CHUNKS, "b", "1", "c", {}), outcome, _keep))
+    metadata = staged_metadata(Staged(Commit(CHUNKS, "b", "1", "c", {}), outcome, _keep))
 
     assert outcome.known_failures == 1
     assert bool(outcome.cancelled) == (options.error_budget == 0)
@@ -46,9 +46,9 @@ def test_the_metadata_agree_with_the_outcome(options: StageOptions):
         "known_failures",
         "workers",
     )
-    assert {name: told[name] for name in names} == {name: getattr(outcome, name) for name in names}
+    assert {name: metadata[name] for name in names} == {name: getattr(outcome, name) for name in names}
     for kind, percentiles in (("queue", outcome.queue_s), ("exec", outcome.exec_s)):
-        assert told[f"{kind}_p50_seconds"] == pytest.approx(percentiles.p50, abs=1e-6)
-        assert told[f"{kind}_p95_seconds"] == pytest.approx(percentiles.p95, abs=1e-6)
-    assert told["items_per_second"] == pytest.approx(outcome.items_per_s, abs=1e-3)
-    assert [error["item_id"] for error in told["errors"].value] == [e.item_id for e in outcome.errors]
+        assert metadata[f"{kind}_p50_seconds"] == pytest.approx(percentiles.p50, abs=1e-6)
+        assert metadata[f"{kind}_p95_seconds"] == pytest.approx(percentiles.p95, abs=1e-6)
+    assert metadata["items_per_second"] == pytest.approx(outcome.items_per_s, abs=1e-3)
+    assert [error["item_id"] for error in metadata["errors"].value] == [e.item_id for e in outcome.errors]

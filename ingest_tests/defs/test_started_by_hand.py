@@ -1,4 +1,4 @@
-"""A run that a person starts in the web UI does what a run of `ingest all` does."""
+"""A run started in the web UI does what a run of `ingest all` does."""
 
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.graph
 
 @pytest.fixture
 def ingested(home: Home, tmp_path: Path) -> Home:
-    """A home with three notes, as `ingest all` leaves it but for the statistics."""
+    """A home with three notes after `ingest all`, but without the statistics."""
     folder = tmp_path / "notes"
     folder.mkdir()
     for name, text in NOTES.items():
@@ -35,7 +35,7 @@ def ingested(home: Home, tmp_path: Path) -> Home:
 
 
 def _materialize(home: Home, batch: str, stages: list[str]) -> dg.ExecuteInProcessResult:
-    """As the button does: no tags, and nothing around the run."""
+    """Start a run like the button: no tags, and no command around it."""
     job = build_definitions().resolve_job_def(INGEST_ALL)
     with open_instance(home.layout) as instance:
         instance.add_dynamic_partitions(batches.name or "", [batch])
@@ -44,8 +44,8 @@ def _materialize(home: Home, batch: str, stages: list[str]) -> dg.ExecuteInProce
         )
 
 
-def test_it_looks_at_the_folders_first_and_refreshes_the_statistics(ingested: Home, tmp_path: Path):
-    """Nobody has scanned for it, and nobody finishes after it."""
+def test_it_scans_the_folders_first_and_updates_the_statistics(ingested: Home, tmp_path: Path):
+    """No command does so before or after it."""
     (tmp_path / "notes" / "swarm.md").write_text(NOTES["swarm.md"].replace("May", "June"))
     assert statistics_are_due(ingested)
 
@@ -62,8 +62,8 @@ def test_it_looks_at_the_folders_first_and_refreshes_the_statistics(ingested: Ho
     }
 
 
-def test_a_document_that_repeats_another_is_settled_by_it(ingested: Home, tmp_path: Path):
-    """As `ingest all` does: the later one is rejected, and says of which it is a duplicate."""
+def test_it_rejects_duplicates(ingested: Home, tmp_path: Path):
+    """Like `ingest all`: the later document is rejected with the id of the earlier one."""
     (tmp_path / "notes" / "twin.md").write_text(NOTES["feeding.md"])
 
     (first,) = ingested.ledger.batches()
@@ -76,8 +76,8 @@ def test_a_document_that_repeats_another_is_settled_by_it(ingested: Home, tmp_pa
     assert dict(rows.iter_rows())["notes:twin.md"] == "notes:feeding.md"
 
 
-def test_a_batch_that_it_changes_how_another_stands_for_is_due(ingested: Home, tmp_path: Path):
-    """A run has one batch; the sensor requests the others, as `ingest all` runs them."""
+def test_another_batch_whose_verdicts_change_is_due(ingested: Home, tmp_path: Path):
+    """A run has one batch; the sensor requests the others, where `ingest all` runs them."""
     (tmp_path / "notes" / "twin.md").write_text(NOTES["feeding.md"])
     ingested.scan()
     run_batches(ingested, list(ingested.graph), {})
@@ -92,7 +92,7 @@ def test_a_batch_that_it_changes_how_another_stands_for_is_due(ingested: Home, t
 
 
 def test_its_steps_share_one_home(ingested: Home, monkeypatch: pytest.MonkeyPatch):
-    """Settings are read and stages made once, whatever number of tables is made and checked."""
+    """Settings are read and stages created once, however many tables are written and checked."""
     opened: list[Home] = []
 
     def counted(*arguments: Any, **options: Any) -> Home:

@@ -1,4 +1,4 @@
-"""Who exports: the OTEL variables, to a real collector on this machine, from processes that end at once."""
+"""Export as set by the OTEL variables, to a real collector, from processes that end at once."""
 
 import logging
 import subprocess
@@ -13,24 +13,24 @@ import pytest
 
 from ingest_assets.app import telemetry
 from ingest_assets.app.home import open_home
-from ingest_assets.app.telemetry import EXTRA, Flush, SaidOnce, export_as_told
+from ingest_assets.app.telemetry import EXTRA, Flush, RepeatFilter, export_from_environment
 from ingest_assets.defs.instance import open_instance
 from ingest_assets.runner import read_manifest
 from ingest_tests.conftest import clean_environment
 from ingest_tests.defs.collector import Collector, running_collector
 
-# A stage as short as a process can be, which then ends without a word to anybody.
+# A very short stage in a process that then exits without any clean-up.
 SHORT_RUN = """
 import os, sys
 from ingest_assets.backends import ThreadBackend
-from ingest_assets.app.telemetry import export_once
+from ingest_assets.app.telemetry import start_export
 from ingest_assets.settings.execution import StageOptions
 from ingest_assets.runner import RunSpec, Telemetry, run_stage
 from ingest_tests.runner.fakes import plan_of
 from ingest_tests.runner.workers import by_name
 
 for batch in ("b1", "b2"):
-    telemetry = Telemetry(batch_hint=batch, flush=export_once())
+    telemetry = Telemetry(batch_hint=batch, flush=start_export())
     backend = ThreadBackend(1)
     run_stage(RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), backend=backend, telemetry=telemetry))
 print("otlp" in " ".join(sys.modules), flush=True)
@@ -40,13 +40,13 @@ os._exit(0)
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """One that runs as long as the test."""
+    """A collector that runs as long as the test."""
     with running_collector() as collector:
         yield collector
 
 
 def short_run(**variables: str) -> subprocess.CompletedProcess[str]:
-    """Two stage runs with an item that succeeds and one that fails, in a process of their own."""
+    """Two stage runs with an item that succeeds and one that fails, in a separate process."""
     return subprocess.run(
         [sys.executable, "-c", SHORT_RUN],
         env=clean_environment() | variables,
@@ -58,7 +58,7 @@ def short_run(**variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_short_run_loses_nothing(collector: Collector):
-    """All is sent when a stage ends, so that it does not matter how the process does."""
+    """Everything is sent when a stage ends, so the end of the process does not matter."""
     short_run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint)
 
     expected = Counter({("stage", "success"): 2, ("stage", "failure"): 2})
@@ -68,7 +68,7 @@ def test_a_short_run_loses_nothing(collector: Collector):
     assert collector.service() == "ingest_assets"
 
 
-def test_each_signal_may_have_its_own_endpoint_and_the_service_its_own_name(collector: Collector):
+def test_each_signal_can_have_its_own_endpoint_and_the_service_its_own_name(collector: Collector):
     """Here traces only."""
     short_run(
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.endpoint}/v1/traces",
@@ -92,22 +92,22 @@ def test_each_signal_may_have_its_own_endpoint_and_the_service_its_own_name(coll
     ],
     ids=["unset", "disabled", "no exporter"],
 )
-def test_nothing_is_loaded_when_nothing_is_asked_for(variables: dict[str, str]):
-    """And nothing is said."""
+def test_nothing_is_loaded_without_the_variables(variables: dict[str, str]):
+    """And nothing is printed."""
     done = short_run(**variables)
 
     assert done.stdout == "False\n"
     assert "elemetry" not in done.stderr
 
 
-def test_a_collector_that_is_away_costs_one_wait_and_a_few_lines():
-    """Not one per stage, and never a run."""
+def test_an_unreachable_collector_costs_one_wait_and_a_few_lines():
+    """Not one per stage, and it never fails a run."""
     began = time.monotonic()
     done = short_run(OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
 
     assert time.monotonic() - began < 4 * telemetry.FLUSH_S
     lines = [line for line in done.stderr.splitlines() if "telemetry" in line or "export" in line]
-    assert lines[0] == "The telemetry collector did not answer within 5 s; the run goes on."
+    assert lines[0] == "The telemetry collector did not answer within 5 s; the run continues."
     assert len(lines) <= 3
 
 
@@ -115,31 +115,31 @@ def test_a_missing_sdk_is_one_line_that_says_what_to_do(monkeypatch, caplog):
     """However many stages run."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    telemetry.export_once.cache_clear()
+    telemetry.start_export.cache_clear()
     try:
         with caplog.at_level(logging.WARNING):
-            assert [telemetry.export_once() for _ in range(3)] == [None] * 3
+            assert [telemetry.start_export() for _ in range(3)] == [None] * 3
     finally:
-        telemetry.export_once.cache_clear()
+        telemetry.start_export.cache_clear()
 
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("OTEL_* variables ask for telemetry, but none is sent: ")
+    assert line.startswith("OTEL_* variables request telemetry, but none is sent: ")
     assert line.endswith(EXTRA)
     assert EXTRA == "pip install 'ingest-assets[telemetry]'"
 
 
-def test_a_protocol_nobody_speaks_is_one_line(caplog):
-    """Requests to a gRPC port would fail one by one."""
+def test_an_unsupported_protocol_is_one_line(caplog):
+    """Otherwise each request to a gRPC port would fail."""
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     with caplog.at_level(logging.WARNING):
-        assert export_as_told(variables) is None
+        assert export_from_environment(variables) is None
 
     (record,) = caplog.records
-    assert "OTEL_EXPORTER_OTLP_PROTOCOL is grpc; only http/protobuf is spoken here" in record.getMessage()
+    assert "OTEL_EXPORTER_OTLP_PROTOCOL is grpc; only http/protobuf is supported" in record.getMessage()
 
 
-def test_a_flush_waits_once_for_a_collector_that_is_away_and_again_when_it_is_back():
-    """Stages must not pay for it one by one, and short runs must lose nothing."""
+def test_a_flush_waits_once_for_an_unreachable_collector():
+    """Stages must not each wait, and short runs must not lose data once it is back."""
     is_back, sent = threading.Event(), []
 
     def send() -> None:
@@ -160,21 +160,21 @@ def test_a_flush_waits_once_for_a_collector_that_is_away_and_again_when_it_is_ba
 
 
 def seconds(call: Callable[[], None]) -> float:
-    """How long a call takes."""
+    """Return how long a call takes."""
     began = time.monotonic()
     call()
     return time.monotonic() - began
 
 
 def wait_until_sent() -> None:
-    """Until the thread that sends has ended."""
+    """Wait until the sending thread has ended."""
     for thread in threading.enumerate():
         if thread.name == "ingest-telemetry":
             thread.join(timeout=30)
 
 
 def test_a_failing_send_does_not_keep_the_others_from_sending():
-    """Metrics go out when traces do not."""
+    """Metrics are sent even if traces fail."""
     sent = []
 
     def fails() -> None:
@@ -186,8 +186,8 @@ def test_a_failing_send_does_not_keep_the_others_from_sending():
 
 
 def test_an_exporter_says_each_failure_once():
-    """Its retries are nobody's business."""
-    said = SaidOnce()
+    """Its retries are not logged."""
+    said = RepeatFilter()
     records = [
         logging.LogRecord("x", level, "", 0, text, None, None)
         for level, text in [(logging.WARNING, "retrying"), (logging.ERROR, "401"), (logging.ERROR, "401")]
@@ -198,7 +198,7 @@ def test_an_exporter_says_each_failure_once():
 
 @pytest.mark.slow
 def test_collector_manifest_and_dagster_agree_on_a_real_run(ingest, notes, collector: Collector):
-    """The command line, a damaged document among whole ones."""
+    """With the command, on a damaged document among valid ones."""
     (notes / "damaged.pdf").write_bytes(b"%PDF-1.4 cut off")
     ingest.apart("doctags", "--input", notes, check=1, OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint)
 

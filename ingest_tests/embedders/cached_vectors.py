@@ -1,4 +1,4 @@
-"""Vectors to be remembered, and what the tests of the cache ask of them."""
+"""Vectors and texts for the tests of the cache."""
 
 import numpy as np
 
@@ -8,18 +8,18 @@ DIM = 384
 
 
 def made_vectors(number: int, seed: int = 0) -> np.ndarray:
-    """Random ones, the same for the same seed."""
+    """Random vectors, the same for the same seed."""
     return np.random.default_rng(seed).standard_normal((number, DIM)).astype(np.float32)
 
 
 def some_texts(number: int) -> list[str]:
-    """Different ones."""
+    """Distinct texts."""
     return [f"text {index}" for index in range(number)]
 
 
-def are_same(found: list[np.ndarray | None], expected: np.ndarray) -> list[bool]:
-    """Of each vector whether it is bit for bit the expected one."""
+def are_same(actual: list[np.ndarray | None], expected: np.ndarray) -> list[bool]:
+    """Return for each vector whether it is bit-equal to the expected one."""
     return [
         vector is not None and vector.tobytes() == row.tobytes()
-        for vector, row in zip(found, expected, strict=True)
+        for vector, row in zip(actual, expected, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""One warm embedder for the whole room: loading the weights costs more than all the tests."""
+"""One warm embedder for the whole room: loading the weights takes longer than all the tests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.embedders.cache import VectorCache
-from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.embedders.model_layout import read_layout
 from ingest_assets.embedders.onnx import OnnxEmbedder
 from ingest_assets.embedders.onnx_export import Export, export_of
 from ingest_assets.embedders.providers import open_dense
@@ -18,7 +18,7 @@ from ingest_tests.embedders.tiny_models import make_model, modules
 
 @pytest.fixture(scope="session")
 def embedder() -> TorchEmbedder:
-    """The packaged model on torch, as a worker holds it."""
+    """The packaged model on torch, as a worker uses it."""
     provider = open_dense(DenseOptions(provider="local"))
     assert isinstance(provider, TorchEmbedder)
     return provider
@@ -26,7 +26,7 @@ def embedder() -> TorchEmbedder:
 
 @pytest.fixture(scope="session")
 def onnx_embedder() -> OnnxEmbedder:
-    """The packaged model as it is embedded by default on a CPU."""
+    """The packaged model with the default provider of a CPU."""
     provider = open_dense(DenseOptions(provider="onnx"))
     assert isinstance(provider, OnnxEmbedder)
     return provider
@@ -46,24 +46,24 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def cache_path(tmp_path: Path) -> Path:
-    """Where a vector cache is to be, whose folder is not there yet."""
+    """A path for a vector cache in a folder that does not exist yet."""
     return tmp_path / "cache" / "vectors.sqlite"
 
 
 @pytest.fixture
 def cache(cache_path: Path) -> Iterator[VectorCache]:
-    """An open one, with room for all."""
+    """An open cache that is large enough for all tests."""
     opened = VectorCache(cache_path, PLENTY)
     yield opened
     opened.close()
 
 
 def export_here(model: str, exports: Path) -> Export:
-    """Export in this process, where torch is loaded already."""
+    """Export in this process, where torch is already loaded."""
     from ingest_assets.embedders.onnx_export import export
 
-    recipe = read_recipe(model)
-    made = export_of(recipe, str(exports))
-    made.folder.mkdir(parents=True)
-    export(recipe, made.folder)
-    return made
+    layout = read_layout(model)
+    created = export_of(layout, str(exports))
+    created.folder.mkdir(parents=True)
+    export(layout, created.folder)
+    return created

@@ -1,4 +1,4 @@
-"""Tokenizers that are not BERT's, put into the folder of a model that was made with one that is."""
+"""Tokenizers unlike BERT's, written into the folder of a BERT model."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ _TEXTS = ["the bridge was found in may", "a swarm in the hive", "onion soup and 
 
 
 def put_bare_tokenizer(folder: str | Path) -> str:
-    """Byte pairs of a few letters: it adds nothing to a text, and makes no token of what it does not know."""
+    """Byte pairs of a few letters: no special tokens, and no token for unknown characters."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -21,7 +21,7 @@ def put_bare_tokenizer(folder: str | Path) -> str:
 
 
 def put_larger_tokenizer(folder: str | Path) -> str:
-    """The same with a word that the network has no row for."""
+    """The model's tokenizer with a word that the network has no row for."""
     file = Path(put_bare_tokenizer(folder)) / "tokenizer.json"
     content = json.loads(file.read_text())
     beyond = json.loads((Path(folder) / "config.json").read_text())["vocab_size"]

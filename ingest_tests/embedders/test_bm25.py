@@ -1,4 +1,4 @@
-"""BM25 from counts and statistics, as the textbook has it."""
+"""BM25 from counts and statistics, compared with the textbook formula."""
 
 import math
 from collections import Counter
@@ -57,7 +57,7 @@ def by_the_book(texts, query: str, options: LexicalOptions, k1: float, b: float)
 
 
 def test_a_query_finds_other_forms_of_its_words() -> None:
-    """Rows and query go through one analysis."""
+    """Rows and queries are analyzed in the same way."""
     assert [name for name, _ in index().search("inspecting bridges")] == ["bridge", "both"]
     assert [name for name, _ in index(options=PLAIN).search("inspecting bridges")] == ["bridge"]
 
@@ -69,17 +69,17 @@ def test_a_query_finds_other_forms_of_its_words() -> None:
     st.floats(0, 1),
 )
 def test_scores_are_those_of_the_formula(texts: list[str], query: str, k1: float, b: float) -> None:
-    """In the right order, whatever the parameters."""
+    """For several parameters, in the right order."""
     named = {f"chunk {number}": text for number, text in enumerate(texts)}
 
-    found = index(named, PLAIN, k1=k1, b=b).search(query, len(named))
+    hits = index(named, PLAIN, k1=k1, b=b).search(query, len(named))
 
-    assert dict(found) == pytest.approx(by_the_book(named, query, PLAIN, k1, b))
-    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+    assert dict(hits) == pytest.approx(by_the_book(named, query, PLAIN, k1, b))
+    assert [score for _, score in hits] == sorted((score for _, score in hits), reverse=True)
 
 
-def test_only_the_best_are_given_and_equal_ones_in_table_order() -> None:
-    """The same question has the same answer."""
+def test_search_returns_the_best_and_ties_in_table_order() -> None:
+    """So the same query always has the same result."""
     same = {f"chunk {number}": "soup" for number in range(9)}
 
     assert [name for name, _ in index(same).search("soup", 3)] == ["chunk 0", "chunk 1", "chunk 2"]
@@ -87,20 +87,20 @@ def test_only_the_best_are_given_and_equal_ones_in_table_order() -> None:
 
 @pytest.mark.parametrize("query", ["", "?!", "the", "zebra"])
 def test_a_query_without_a_known_term_finds_nothing(query: str) -> None:
-    """Rather than everything, equally."""
+    """Not every chunk with a score of zero."""
     assert index().search(query) == []
 
 
-def test_terms_that_the_statistics_do_not_know_yet_still_count() -> None:
-    """A batch may be written a moment before the statistics are."""
+def test_terms_missing_from_the_statistics_count() -> None:
+    """A batch can be newer than the statistics."""
     rows = lexical_rows(TEXTS, DEFAULT)
     old = CorpusStats(2, 3.0, {"onion": 1})
 
     assert LexicalIndex(rows, old, DEFAULT).search("bridge")[0][0] == "bridge"
 
 
-def test_a_query_is_read_in_each_of_the_rows_languages() -> None:
-    """Unless its own is given."""
+def test_a_query_is_analyzed_in_each_language_of_the_rows() -> None:
+    """Unless its language is given."""
     mixed = index_of_languages(en={"english": "beautiful houses"}, de={"deutsch": "schöne Häuser"})
 
     assert [name for name, _ in mixed.search("Haus houses")] == ["english", "deutsch"]
@@ -115,15 +115,15 @@ def test_a_query_is_read_in_each_of_the_rows_languages() -> None:
         ("de", "What is the boundary of the sea, fragt der Fischer."),
     ],
 )
-def test_stop_words_in_rows_of_another_language_outweigh_nothing(language: str, text: str) -> None:
-    """There they are rare, and rare words weigh most."""
+def test_stop_words_of_the_query_have_no_weight_in_rows_of_another_language(language: str, text: str) -> None:
+    """They are rare there, and rare words weigh most."""
     mixed = index_of_languages(en=ABOUT_WINGS, **{language: {"stray": text}})
 
     assert mixed.search("What is the boundary layer of the wing?")[0][0] == "asked for"
 
 
-def test_a_query_in_the_rarer_language_loses_that_languages_stop_words() -> None:
-    """In English rows `die` is a word like any other, and a German query is full of it."""
+def test_stop_words_are_removed_from_a_query_in_the_rarer_language() -> None:
+    """In English rows `die` is an ordinary word, and German queries often contain it."""
     english = {**ABOUT_WINGS, "stray": "As bees die they die alone."}
     mixed = index_of_languages(en=english, de={"gefragt": "Die Grenzschicht liegt am Flügel an."})
 
@@ -131,8 +131,8 @@ def test_a_query_in_the_rarer_language_loses_that_languages_stop_words() -> None
     assert [name for name, _ in mixed.search("die Grenzschicht")] == ["gefragt"]
 
 
-def test_a_word_is_kept_that_only_another_language_stops() -> None:
-    """`die` and `war` are content in English."""
+def test_a_stop_word_of_another_language_is_kept() -> None:
+    """`die` and `war` are content words in English."""
     english = {"casting": "Steel for die casting.", "casts": "Casts of plaster.", "war": "Man at war."}
     mixed = index_of_languages(en=english, de={"deutsch": "Der Gips war trocken, die Form auch."})
 
@@ -140,8 +140,8 @@ def test_a_word_is_kept_that_only_another_language_stops() -> None:
     assert [name for name, _ in mixed.search("man at war")] == ["war"]
 
 
-def test_where_two_languages_know_a_query_as_well_that_of_more_chunks_is_its_own() -> None:
-    """Two words cannot tell."""
+def test_on_a_tie_the_query_is_in_the_language_with_more_chunks() -> None:
+    """Two words are not enough to decide."""
     words = {"war crimes": "war crimes", "crimes": "crimes"}
     more_english = index_of_languages(en=words, de={"de": "Der Apfel war faul."})
     more_german = index_of_languages(en=words, de={"a": "Apfel", "b": "Birne", "c": "Kirsche"})
@@ -151,7 +151,7 @@ def test_where_two_languages_know_a_query_as_well_that_of_more_chunks_is_its_own
 
 
 def test_a_query_of_stop_words_alone_keeps_them() -> None:
-    """A title of three words has no language, and may be all that was asked for."""
+    """Such as a title of three words."""
     mixed = index_of_languages(en=ABOUT_WINGS, und={"band": "The Who"})
 
     assert [name for name, _ in mixed.search("the who")] == ["band"]
@@ -159,7 +159,7 @@ def test_a_query_of_stop_words_alone_keeps_them() -> None:
 
 @given(st.lists(st.sampled_from(["the", "bridge", "bridges", "die", "soup", "of", "東京"]), max_size=6))
 def test_in_a_corpus_of_one_language_every_query_is_in_it(words: list[str]) -> None:
-    """Whether that is said or not."""
+    """With and without the language given."""
     query = " ".join(words)
 
     assert index().search(query) == index().search(query, language="en")
@@ -167,5 +167,5 @@ def test_in_a_corpus_of_one_language_every_query_is_in_it(words: list[str]) -> N
 
 def test_without_tables_the_error_says_what_to_run(tmp_path: Path) -> None:
     """Before the first run."""
-    with pytest.raises(ConfigError, match="run `ingest embed`"):
+    with pytest.raises(ConfigError, match="a home in which `ingest embed` has run"):
         LexicalIndex.open(tmp_path)

@@ -1,4 +1,4 @@
-"""Whose fault it is that a text has no vector: its own, or that of whoever should have made one."""
+"""Which errors are caused by the text itself, and which by the model, the endpoint or the settings."""
 
 from collections.abc import Iterator
 
@@ -15,11 +15,11 @@ from ingest_assets.core.errors import (
     SubmitFailed,
     WorkerDied,
     WorkerLost,
-    is_for_good,
+    is_permanent,
 )
 from ingest_assets.embedders import errors
 
-# What the runner may record for any item; the errors of documents' files cannot meet one of chunks.
+# Errors that the runner can record for any item of this stage.
 OF_ANY_ITEM = {
     ContractBroken,
     ItemCancelled,
@@ -42,13 +42,13 @@ def _of_embedding() -> Iterator[type[ItemError]]:
 @pytest.mark.parametrize(
     "kind", sorted({*_of_embedding(), *OF_ANY_ITEM}, key=lambda kind: kind.__name__), ids=lambda k: k.__name__
 )
-def test_only_a_text_that_is_itself_at_fault_fails_for_good(kind: type[ItemError]):
-    """All else a run tries again, and it holds a new set back; a new error must be decided on here."""
+def test_only_faults_of_the_text_itself_are_permanent(kind: type[ItemError]):
+    """All other failures are retried by the next run and delay a new set. Add each new error to this test."""
     record = StageError.of(kind("a fault"), stage="dense", item_id="docs:a")
 
-    assert is_for_good(record) is (record.code in THE_TEXTS_OWN)
+    assert is_permanent(record) is (record.code in THE_TEXTS_OWN)
 
 
-def test_an_error_nobody_knows_is_not_the_texts():
-    """It is a bug, and bugs are mended."""
-    assert not is_for_good(StageError.of(ZeroDivisionError("a bug"), stage="dense", item_id="docs:a"))
+def test_an_unknown_error_is_not_permanent():
+    """It is a bug, and bugs get fixed."""
+    assert not is_permanent(StageError.of(ZeroDivisionError("a bug"), stage="dense", item_id="docs:a"))

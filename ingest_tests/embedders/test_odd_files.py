@@ -1,4 +1,4 @@
-"""Model folders whose files are JSON and still make no sense: told in one line with the folder."""
+"""Model folders whose JSON files have unexpected content: rejected in one line with the folder."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from ingest_assets.core.errors import ConfigError, IngestError
 from ingest_assets.embedders.model_files import count_tokens, load_tokenizer, tokenizer_files
 from ingest_assets.embedders.providers import close_dense, describe_dense, open_dense
-from ingest_assets.embedders.sparse import sparse_model
+from ingest_assets.embedders.sparse import read_sparse_model
 from ingest_assets.settings.embeddings import DenseOptions
 from ingest_tests.embedders.tiny_splade import write_model
 
@@ -21,9 +21,9 @@ def _with(folder: Path, file: str, content: str) -> str:
     return str(folder)
 
 
-def _changed(folder: Path, file: str, **said: Any) -> str:
+def _changed(folder: Path, file: str, **values: Any) -> str:
     content = json.loads((folder / file).read_text())
-    return _with(folder, file, json.dumps({**content, **said}))
+    return _with(folder, file, json.dumps({**content, **values}))
 
 
 def _refusal(act: Callable[[], object], folder: str) -> str:
@@ -48,10 +48,10 @@ def _refusal(act: Callable[[], object], folder: str) -> str:
         ("config_sentence_transformers.json", '{"prompts": {"a": "b"}, "default_prompt_name": ["a"]}'),
     ],
 )
-def test_a_file_that_makes_no_sense_is_told_when_planning(
+def test_a_file_with_unexpected_content_is_rejected_when_planning(
     tiny: str, tmp_path: Path, provider: str, file: str, content: str
 ):
-    """Whoever wrote it meant something else; a traceback would not say where."""
+    """A traceback would not name the file."""
     model = _with(Path(shutil.copytree(tiny, tmp_path / "model")), file, content)
 
     line = _refusal(lambda: describe_dense(DenseOptions(provider=provider, model=model)), model)
@@ -59,19 +59,19 @@ def test_a_file_that_makes_no_sense_is_told_when_planning(
     assert line.startswith("embeddings.dense.model: ")
 
 
-def test_a_sparse_model_of_no_kind_is_refused(tmp_path: Path):
-    """By the same rule."""
+def test_a_sparse_model_with_unexpected_content_is_rejected(tmp_path: Path):
+    """As for dense models."""
     model = _changed(write_model(tmp_path / "model"), "config.json", architectures=7)
 
-    assert _refusal(lambda: sparse_model(model), model).startswith("embeddings.sparse.model: ")
+    assert _refusal(lambda: read_sparse_model(model), model).startswith("embeddings.sparse.model: ")
 
 
 @pytest.mark.parametrize(
     "processor",
     ["x", {"type": "Sequence"}, {"type": "TemplateProcessing"}, {"type": "Sequence", "processors": 7}],
 )
-def test_a_tokenizer_whose_tokens_cannot_be_counted_is_refused(tiny: str, tmp_path: Path, processor: Any):
-    """What it adds to a text must be known before one is cut."""
+def test_a_tokenizer_with_unknown_special_tokens_is_rejected(tiny: str, tmp_path: Path, processor: Any):
+    """Their number must be known before a text is cut."""
     folder = Path(shutil.copytree(tiny, tmp_path / "model"))
     model = _changed(folder, "tokenizer.json", post_processor=processor)
 
@@ -79,10 +79,10 @@ def test_a_tokenizer_whose_tokens_cannot_be_counted_is_refused(tiny: str, tmp_pa
 
 
 @pytest.mark.parametrize("act", [load_tokenizer, lambda model: count_tokens(model, "the hive")])
-def test_a_tokenizer_that_cannot_be_loaded_is_refused(
+def test_a_tokenizer_that_cannot_be_loaded_is_rejected(
     tiny: str, tmp_path: Path, act: Callable[[str], object]
 ):
-    """The library raises what is nobody's: an `Exception`."""
+    """The library raises a bare `Exception`."""
     folder = Path(shutil.copytree(tiny, tmp_path / "model"))
     model = _changed(folder, "tokenizer.json", model={"type": "Nope"})
 
@@ -91,8 +91,8 @@ def test_a_tokenizer_that_cannot_be_loaded_is_refused(
     assert _refusal(lambda: act(model), model).startswith("chunks.tokenizer: ")
 
 
-def test_weights_of_another_shape_are_named(tiny: str, tmp_path: Path):
-    """The library points at a report that nobody sees."""
+def test_weights_with_the_wrong_shape_are_named(tiny: str, tmp_path: Path):
+    """The library only refers to a printed table."""
     folder = Path(shutil.copytree(tiny, tmp_path / "model"))
     model = _changed(folder, "config.json", max_position_embeddings=8)
 

@@ -1,4 +1,4 @@
-"""Tokenizers that make nothing of a text, or more than the model knows: told in one line, for that text."""
+"""Texts without tokens, and tokens outside the vocabulary: one error that names the text."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ingest_assets.core.errors import ItemError
-from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.embedders.model_layout import read_layout
 from ingest_assets.embedders.onnx_export import export_of
 from ingest_assets.embedders.providers import close_dense, open_dense
 from ingest_assets.embedders.sparse import open_sparse
@@ -24,19 +24,19 @@ def _options(tmp_path: Path, provider: str, model: str) -> DenseOptions:
     options = DenseOptions(
         provider=provider, model=model, device="cpu", exports_path=str(tmp_path / "exports")
     )
-    if provider == "onnx" and not export_of(read_recipe(model), options.exports_path).is_whole():
+    if provider == "onnx" and not export_of(read_layout(model), options.exports_path).is_complete():
         export_here(model, Path(options.exports_path))
     return options
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_text_of_no_token_is_named_and_its_neighbours_are_embedded(tmp_path: Path, provider: str):
-    """A network has nothing to read there; the library's own words would be about shapes."""
+def test_a_text_without_tokens_is_named_and_the_others_are_embedded(tmp_path: Path, provider: str):
+    """The library's own error would be about shapes."""
     model = put_bare_tokenizer(make_model(tmp_path / "model"))
     embedder = open_dense(_options(tmp_path, provider, model))
 
     for text in ("", UNKNOWN):
-        with pytest.raises(ItemError, match="makes no token of a text") as raised:
+        with pytest.raises(ItemError, match="finds no token in a text") as raised:
             embedder.embed(["the hive", text, "soup"])
         assert (raised.value.code, raised.value.detail["index"]) == ("E_TEXT_WITHOUT_TOKENS", 1)
 
@@ -45,12 +45,12 @@ def test_a_text_of_no_token_is_named_and_its_neighbours_are_embedded(tmp_path: P
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_token_that_the_network_does_not_know_is_told_with_its_text(tmp_path: Path, provider: str):
-    """A tokenizer of another model, perhaps: texts without that token have their vectors."""
+def test_a_token_outside_the_vocabulary_is_an_error_of_its_text(tmp_path: Path, provider: str):
+    """As with the tokenizer of another model. Texts without that token get their vectors."""
     model = put_larger_tokenizer(make_model(tmp_path / "model"))
     embedder = open_dense(_options(tmp_path, provider, model))
 
-    with pytest.raises(ItemError, match=r"token 31, and the model knows 31 of them") as raised:
+    with pytest.raises(ItemError, match=r"token 31, but the model knows only 0 to 30") as raised:
         embedder.embed(["the hive", "a zeppelin", "soup"])
 
     assert (raised.value.code, raised.value.detail["index"]) == ("E_TOKEN_UNKNOWN", 1)
@@ -58,8 +58,8 @@ def test_a_token_that_the_network_does_not_know_is_told_with_its_text(tmp_path: 
     close_dense()
 
 
-def test_a_sparse_model_sees_nothing_in_a_text_of_no_token(tmp_path: Path):
-    """Alone or among others."""
+def test_a_text_without_tokens_has_an_empty_sparse_vector(tmp_path: Path):
+    """Alone or with other texts."""
     model = put_bare_tokenizer(write_model(tmp_path / "model"))
     embedder = open_sparse(SparseOptions(model=model, device="cpu"))
 
@@ -70,21 +70,21 @@ def test_a_sparse_model_sees_nothing_in_a_text_of_no_token(tmp_path: Path):
     assert [len(indices) > 0 for indices, _ in among] == [True, False, True, False]
 
 
-def test_a_sparse_model_does_not_know_a_token(tmp_path: Path):
-    """As with dense ones."""
+def test_a_sparse_model_rejects_a_token_outside_its_vocabulary(tmp_path: Path):
+    """As dense models do."""
     model = put_larger_tokenizer(write_model(tmp_path / "model"))
     embedder = open_sparse(SparseOptions(model=model, device="cpu"))
 
-    with pytest.raises(ItemError, match=r"token \d+, and the model knows") as raised:
+    with pytest.raises(ItemError, match=r"token \d+, but the model knows") as raised:
         embedder.embed(["hive", "a zeppelin"])
 
     assert raised.value.detail["index"] == 1
 
 
-def test_a_long_text_and_a_missing_pooler_are_not_told_to_the_terminal(
+def test_the_library_prints_no_warning_for_a_long_text_or_a_missing_pooler(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
-    """Both are looked after here: what is cut is counted, and no vector is made of a pooler."""
+    """Cut texts are counted here, and the pooler is not used."""
     model = make_model(tmp_path / "model", "mpnet")
     capfd.readouterr()
     embedder = open_dense(_options(tmp_path, "sentence-transformers", model))

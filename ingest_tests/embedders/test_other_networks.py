@@ -1,4 +1,4 @@
-"""Model folders that transformers does not run as they are: static word vectors, encoders of two networks."""
+"""Models that only sentence-transformers runs: static word vectors and encoder-decoders."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ TEXTS = ["The bridge was found in May.", "onion soup", "A swarm in the hive, a s
 
 
 def _static(folder: Path) -> Path:
-    """As model2vec writes it: a `config.json` that is none of transformers'."""
+    """Write a folder like model2vec, whose `config.json` is not one of transformers."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -44,13 +44,13 @@ def _encoder_decoder(folder: Path) -> Path:
 
 @pytest.fixture(scope="module", params=[_static, _encoder_decoder])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One of each kind."""
-    made: Path = request.param(tmp_path_factory.mktemp("models") / "model")
-    return str(made)
+    """One folder of each type."""
+    path: Path = request.param(tmp_path_factory.mktemp("models") / "model")
+    return str(path)
 
 
-def test_a_network_that_only_the_library_runs_is_given_to_it(folder: str) -> None:
-    """By `auto`, without a word in the settings; and the vectors are the library's."""
+def test_auto_selects_sentence_transformers_for_models_only_it_runs(folder: str) -> None:
+    """Without a setting; the vectors are those of the library."""
     from sentence_transformers import SentenceTransformer
 
     options = DenseOptions(model=folder)
@@ -64,5 +64,5 @@ def test_a_network_that_only_the_library_runs_is_given_to_it(folder: str) -> Non
 
 def test_a_provider_that_cannot_run_a_network_names_the_one_that_can(folder: str) -> None:
     """Before any document is read."""
-    with pytest.raises(ConfigError, match=r'set embeddings\.dense\.provider = "sentence-transformers"'):
+    with pytest.raises(ConfigError, match=r'Set embeddings\.dense\.provider = "sentence-transformers"'):
         describe_dense(DenseOptions(model=folder, provider="local"))

@@ -1,4 +1,4 @@
-"""Providers by name: this product's own, and those that installed packages offer."""
+"""Providers by name: built-in ones, and those of installed packages."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from ingest_assets.embedders import providers as registry
 from ingest_assets.embedders.errors import ModelUnusable
 from ingest_assets.embedders.providers import (
     close_dense,
-    dense_kind,
+    dense_factory,
     describe_dense,
     open_dense,
     resolve_dense,
@@ -98,19 +98,19 @@ PROVIDERS = {
 
 @pytest.fixture
 def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that offers providers of all sorts."""
+    """A package with valid and invalid providers."""
     monkeypatch.syspath_prepend(str(offer_providers(tmp_path / "site", "far-lengths", MODULE, PROVIDERS)))
-    dense_kind.cache_clear()
+    dense_factory.cache_clear()
     yield
     close_dense()
-    dense_kind.cache_clear()
+    dense_factory.cache_clear()
     sys.modules.pop("far_lengths", None)
 
 
 @pytest.mark.usefixtures("_package")
 @pytest.mark.parametrize("name", ["lengths", "ready"])
 def test_an_installed_package_adds_a_provider(name: str) -> None:
-    """By a class or by an object, with no change here."""
+    """As a class or an object, without a change here."""
     options = DenseOptions(provider=name)
 
     assert describe_dense(options).dim == 2
@@ -118,9 +118,9 @@ def test_an_installed_package_adds_a_provider(name: str) -> None:
 
 
 @pytest.mark.usefixtures("_package")
-def test_a_package_cannot_take_our_names() -> None:
-    """Installing something must not change what stored settings mean."""
-    assert type(dense_kind("local")).__module__ == "ingest_assets.embedders.torch"
+def test_a_package_cannot_replace_a_built_in_provider() -> None:
+    """Installing a package must not change the meaning of stored settings."""
+    assert type(dense_factory("local")).__module__ == "ingest_assets.embedders.torch"
 
 
 @pytest.mark.usefixtures("_package")
@@ -128,16 +128,16 @@ def test_a_package_cannot_take_our_names() -> None:
     ("name", "says"),
     [
         ("broken", "'broken' of package far-lengths .far_lengths:missing. cannot be loaded"),
-        ("raises", "'raises' of package far-lengths .* failed .ValueError: no such model.; fix the package"),
-        ("gives-a-dict", r"far_lengths:GivesADict.: describe.. gave dict instead of DenseFacts"),
+        ("raises", "'raises' of package far-lengths .* failed .ValueError: no such model.. Fix the package"),
+        ("gives-a-dict", r"far_lengths:GivesADict.: describe.. returned dict instead of DenseFacts"),
         ("gives-no-dim", "DenseFacts with dim = '2'"),
-        ("gives-objects", "identity is no plain JSON"),
+        ("gives-objects", "identity is not JSON"),
         ("cannot-be-made", "cannot be loaded .KeyError: 'LICENCE'"),
-        ("unheard", "no provider 'unheard'; there are auto, local, .*lengths"),
+        ("unheard", "unknown provider 'unheard'. Known providers: auto, local, .*lengths"),
     ],
 )
-def test_a_provider_that_is_none_is_refused_in_one_line(name: str, says: str) -> None:
-    """The line says what there is, or whose fault it is."""
+def test_an_invalid_provider_is_rejected_in_one_line(name: str, says: str) -> None:
+    """The line names the package, or the known providers."""
     with pytest.raises(ConfigError, match=says) as raised:
         describe_dense(DenseOptions(provider=name))
     assert len(str(raised.value).splitlines()) == 1
@@ -145,31 +145,31 @@ def test_a_provider_that_is_none_is_refused_in_one_line(name: str, says: str) ->
 
 
 @pytest.mark.usefixtures("_package")
-def test_an_open_provider_must_be_what_was_described() -> None:
-    """Tables were planned for another width."""
-    says = "gave model_id 'lengths' with dim 3, and describe.. said 'lengths' with 2"
+def test_an_open_provider_must_match_its_description() -> None:
+    """Tables were planned for another vector length."""
+    says = "returned model_id 'lengths' with dim 3, but describe.. 'lengths' with 2"
     with pytest.raises(ContractBroken, match=says):
         open_dense(DenseOptions(provider="opens-another"))
 
 
 @pytest.mark.usefixtures("_package")
-def test_what_a_packages_provider_raises_says_whose_it_is() -> None:
-    """A bare `ZeroDivisionError` helps nobody; what it is remains unknown."""
+def test_errors_of_a_packages_provider_name_the_package() -> None:
+    """A bare `ZeroDivisionError` does not help; its code stays E_UNKNOWN."""
     with pytest.raises(ItemError, match=r"'unlucky' of package far-lengths .*ZeroDivisionError") as raised:
         open_dense(DenseOptions(provider="unlucky")).embed(["text"])
     assert raised.value.code == "E_UNKNOWN"
 
 
 @pytest.mark.usefixtures("_package")
-def test_an_entry_point_without_the_two_calls_is_refused() -> None:
-    """Before it fails in the middle of a run."""
-    with pytest.raises(ConfigError, match=r"'nothing' of package far-lengths .* is no provider"):
-        dense_kind("nothing")
+def test_an_entry_point_without_describe_and_open_is_rejected() -> None:
+    """Otherwise it would fail in the middle of a run."""
+    with pytest.raises(ConfigError, match=r"'nothing' of package far-lengths .* is not a provider"):
+        dense_factory("nothing")
 
 
 @pytest.mark.usefixtures("_package")
 def test_a_process_has_one_provider_until_it_is_closed() -> None:
-    """Threads share it; whoever asks after it was closed has a new one."""
+    """Threads share it; after closing, a new one is opened."""
     options = DenseOptions(provider="lengths")
     first = open_dense(options)
 
@@ -180,23 +180,23 @@ def test_a_process_has_one_provider_until_it_is_closed() -> None:
 
 
 @pytest.mark.usefixtures("_package")
-def test_a_provider_that_cannot_be_opened_is_not_tried_again_for_every_document() -> None:
-    """Each try may take a minute, and a batch has hundreds; the settings' owner is told what is wrong."""
+def test_a_provider_that_cannot_be_opened_is_not_retried_for_every_document() -> None:
+    """An attempt can take a minute, and a batch has hundreds of documents."""
     options = DenseOptions(provider="shut", model="some-model")
 
     for _ in range(3):
         with pytest.raises(ModelUnusable, match=r"'shut' of package .* open\(\) failed \(OSError: no such"):
             open_dense(options)
-    assert dense_kind("shut").kind.tries == 1
+    assert dense_factory("shut").factory.tries == 1
     close_dense()
     with pytest.raises(ModelUnusable):
         open_dense(options)
-    assert dense_kind("shut").kind.tries == 2
+    assert dense_factory("shut").factory.tries == 2
 
 
 @pytest.mark.usefixtures("_package")
-def test_a_forked_child_opens_its_own() -> None:
-    """Threads and locks of the parent do not work there."""
+def test_a_forked_child_opens_its_own_provider() -> None:
+    """The parent's threads and locks do not work there."""
     options = DenseOptions(provider="lengths")
     first = open_dense(options)
     child = os.fork()
@@ -206,8 +206,8 @@ def test_a_forked_child_opens_its_own() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_auto_is_decided_once_and_with_nothing_heavy_loaded() -> None:
-    """Planning must be quick: in a process that has loaded nothing else."""
+def test_auto_is_resolved_without_loading_large_libraries() -> None:
+    """Planning must be fast in a new process."""
     import subprocess
 
     code = (
@@ -221,14 +221,14 @@ def test_auto_is_decided_once_and_with_nothing_heavy_loaded() -> None:
     assert done.stdout.split() == ["onnx"]
 
 
-def test_a_graphics_card_means_torch() -> None:
-    """Resolved options say so to every worker."""
+def test_a_gpu_selects_torch() -> None:
+    """Resolved options tell every worker."""
     assert resolve_dense(DenseOptions(device="cuda")).provider == "local"
     assert resolve_dense(DenseOptions(provider="onnx-int8")).provider == "onnx-int8"
 
 
-def test_what_changes_no_vector_is_not_in_the_identity() -> None:
-    """Else a faster setting would make every table stale."""
+def test_settings_that_change_no_vector_are_not_in_the_identity() -> None:
+    """Otherwise a faster setting would make every table stale."""
     plain = describe_dense(DenseOptions(provider="onnx"))
     changes = {
         "batch_tokens": 7,

@@ -1,4 +1,4 @@
-"""The `openai` provider, against a real server: its settings, what it asks for, and how it ends."""
+"""The `openai` provider against a real server: settings, requests, closing."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from ingest_assets.core.errors import ConfigError
-from ingest_assets.embedders.batching import counting
+from ingest_assets.embedders.batcher import collect_counts
 from ingest_assets.embedders.errors import EmbedderClosed, EndpointKeyMissing
 from ingest_assets.embedders.providers import describe_dense
 from ingest_assets.embedders.remote import RemoteEmbedder
@@ -30,7 +30,7 @@ from ingest_tests.parsing.vision_server import Reply, refused
 
 
 def test_every_text_has_its_vector_in_order():
-    """Whatever order the micro-batches had."""
+    """In any order of the micro-batches."""
     with serving() as server, embedder_of(server, batch_size=3) as embedder:
         texts = [f"{'long ' * (n % 7)}text {n}" for n in range(20)]
 
@@ -39,8 +39,8 @@ def test_every_text_has_its_vector_in_order():
         assert max(map(len, server.inputs)) <= 3
 
 
-def test_a_request_says_what_the_protocol_wants():
-    """Model, input and format; dimensions only when the settings say so; the key as a bearer."""
+def test_a_request_follows_the_protocol():
+    """Model, input and format; dimensions only if set; the key as a bearer token."""
     with serving() as server:
         with embedder_of(server, environ={"KEY": "secret-key"}, api_key_env="KEY") as embedder:
             embedder.embed(["a"])
@@ -54,8 +54,8 @@ def test_a_request_says_what_the_protocol_wants():
     assert "authorization" not in server.asked[1].headers
 
 
-def test_prefixes_go_before_texts():
-    """Queries and chunks have their own."""
+def test_texts_are_prefixed():
+    """Differently for queries and chunks."""
     with serving() as server:
         options = options_for(server.url).model_copy(
             update={"query_prefix": "query: ", "passage_prefix": "passage: "}
@@ -68,7 +68,7 @@ def test_prefixes_go_before_texts():
     assert server.inputs == [["passage: a"], ["query: a"]]
 
 
-def test_requests_in_flight_are_bounded():
+def test_requests_in_flight_are_limited():
     """Over all threads of the process."""
 
     def script(number: int, texts: list[str]) -> Reply:
@@ -85,10 +85,10 @@ def test_requests_in_flight_are_bounded():
         assert 2 <= server.server.most_at_once <= 3
 
 
-def test_tokens_and_cost_are_counted_for_whom_they_were_spent():
-    """They add up to what the server said, whoever shared a request."""
+def test_tokens_and_cost_are_counted_for_the_caller():
+    """They add up to the server's numbers, even for shared requests."""
     with serving() as server, embedder_of(server, usd_per_million_tokens=0.13, batch_size=64) as embedder:
-        with counting() as counts:
+        with collect_counts() as counts:
             embedder.embed(["word " * 1000, "a", "b c"])
 
         assert counts == {"requests": 1, "tokens": 1003, "cost_micro_usd": 130}
@@ -99,9 +99,9 @@ def test_tokens_and_cost_are_counted_for_whom_they_were_spent():
     [lambda n, texts: refused(503, Retry_After="50"), lambda n, texts: Reply(b"", seconds=3.0)],
     ids=["waiting for its turn", "waiting for the server"],
 )
-def test_closing_ends_all_waiting_at_once(script: VectorScript):
-    """Ctrl-C must not wait for a server's pause, nor for the server."""
-    pace = replace(QUICK, longest_asked_seconds=50.0)
+def test_closing_ends_all_waits_at_once(script: VectorScript):
+    """Ctrl-C must not wait for a server or for a pause that it asked for."""
+    pace = replace(QUICK, max_retry_after_seconds=50.0)
     with serving(script) as server:
         embedder = RemoteEmbedder(options_for(server.url), {}, pace)
         with ThreadPoolExecutor(1) as pool:
@@ -131,8 +131,8 @@ sys.stdin.readline()
 @pytest.mark.parametrize(
     "reply", [refused(503, Retry_After="50"), Reply(b"", seconds=20.0)], ids=["pause", "hang"]
 )
-def test_a_program_ends_though_a_request_waits(reply: Reply):
-    """Nobody closed the embedder, and Python waits for the threads of pools."""
+def test_a_program_ends_while_a_request_waits(reply: Reply):
+    """The embedder is not closed, and Python waits for the threads of pools."""
     with serving(lambda n, texts: reply) as server:
         arguments = [sys.executable, "-c", _ENDS_WHILE_WAITING, options_for(server.url).model_dump_json()]
         process = subprocess.Popen(
@@ -156,8 +156,8 @@ def test_a_program_ends_though_a_request_waits(reply: Reply):
         ({"model": DenseOptions().model}, "embeddings.dense.model: set it"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_before_anything_starts(change: dict[str, object], words: str):
-    """Planning asks no endpoint, so the settings must say what it gives."""
+def test_invalid_settings_are_rejected_before_anything_starts(change: dict[str, object], words: str):
+    """Planning sends no request, so the vector length must be in the settings."""
     with pytest.raises(ConfigError, match=words):
         describe_dense(options_for("http://127.0.0.1:9/v1").model_copy(update=change))
 
@@ -165,14 +165,14 @@ def test_settings_that_cannot_work_are_refused_before_anything_starts(change: di
 @pytest.mark.parametrize(
     "url", ["localhost:80", "ftp://host/x", "http://user:pass@host/", "http://", "http://h/#x"]
 )
-def test_an_address_holds_no_secret_and_is_one(url: str):
-    """Settings are shown."""
+def test_a_url_must_be_valid_and_without_credentials(url: str):
+    """Settings are shown and logged."""
     with pytest.raises(ValueError, match="should be an http"):
         RemoteOptions(url=url)
 
 
-def test_the_identity_follows_what_changes_vectors_and_nothing_else():
-    """The key, the pace and the price are none of a vector's business."""
+def test_the_identity_contains_only_what_changes_vectors():
+    """Not the key, the limits or the price."""
     base = options_for("http://host/v1/embeddings")
 
     def identity(options: DenseOptions) -> object:
@@ -199,8 +199,8 @@ def test_the_identity_follows_what_changes_vectors_and_nothing_else():
 
 
 @pytest.mark.parametrize("environ", [{}, {"KEY": ""}, {"KEY": " spaced "}, {"KEY": "schlüssel"}])
-def test_a_key_that_is_not_there_is_named(environ: dict[str, str]):
-    """By its variable, never by its value."""
+def test_the_error_for_a_missing_key_names_its_variable(environ: dict[str, str]):
+    """Never its value."""
     with pytest.raises(EndpointKeyMissing, match="KEY") as caught:
         RemoteEmbedder(options_for("http://127.0.0.1:9/", api_key_env="KEY"), environ, QUICK)
 

@@ -1,18 +1,18 @@
-"""The `openai` provider and what comes back: whose vector is whose, and whatever is no vector."""
+"""Responses of an endpoint: assigning vectors to texts, and invalid vectors."""
 
 import json
 
 import pytest
 
-from ingest_assets.embedders.batching import counting
+from ingest_assets.embedders.batcher import collect_counts
 from ingest_assets.embedders.errors import EndpointAnswerUnusable, VectorUnusable
-from ingest_assets.embedders.remote import HARMLESS
+from ingest_assets.embedders.remote import PROBE_TEXT
 from ingest_tests.embedders.vector_server import TEXTS, answer_of, embedder_of, items_of, serving, vectors_of
 from ingest_tests.parsing.vision_server import Reply
 
 
-def test_shuffled_answers_are_understood():
-    """A server may answer in any order, as long as it says which vector is whose."""
+def test_vectors_are_assigned_by_index():
+    """A server can return them in any order."""
     with (
         serving(lambda n, texts: answer_of(items_of(texts)[::-1])) as server,
         embedder_of(server) as embedder,
@@ -20,8 +20,8 @@ def test_shuffled_answers_are_understood():
         assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
 
 
-def test_an_answer_without_numbers_is_taken_in_order():
-    """Some servers leave `index` out."""
+def test_vectors_without_an_index_are_taken_in_order():
+    """Some servers omit `index`."""
 
     def script(number: int, texts: list[str]) -> Reply:
         return answer_of([{"embedding": item["embedding"]} for item in items_of(texts)])
@@ -38,16 +38,16 @@ def test_an_answer_without_numbers_is_taken_in_order():
         ([float("nan")] * 8, "not finite"),
         ([None] * 8, "not finite"),
         ([1e300] * 8, "not finite"),
-        ([10**400] * 8, "no list of numbers"),
-        ([[1.0]] * 8, "no list of numbers"),
-        (None, "no list of numbers"),
-        ({}, "no list of numbers"),
-        ("AAAA", "no list of numbers"),
+        ([10**400] * 8, "not a list of numbers"),
+        ([[1.0]] * 8, "not a list of numbers"),
+        (None, "not a list of numbers"),
+        ({}, "not a list of numbers"),
+        ("AAAA", "not a list of numbers"),
     ],
     ids=lambda value: repr(value)[:20],
 )
-def test_a_vector_that_is_none_fails_alone(embedding: object, words: str):
-    """The batch is divided; `contract` errors name what came back and whose it is."""
+def test_an_invalid_vector_fails_only_its_text(embedding: object, words: str):
+    """The batch is split; the `contract` error names the text and the fault."""
 
     def script(number: int, texts: list[str]) -> Reply:
         items = items_of(texts)
@@ -65,8 +65,8 @@ def test_a_vector_that_is_none_fails_alone(embedding: object, words: str):
         assert (embedder.embed(["good", "fine"]) == vectors_of(["good", "fine"])).all()
 
 
-def test_a_vector_that_comes_at_the_second_time_is_good():
-    """The batch is asked for once more before it is divided."""
+def test_a_vector_that_is_valid_on_retry_is_used():
+    """The batch is sent once more before it is split."""
 
     def script(number: int, texts: list[str]) -> Reply | None:
         items = items_of(texts)
@@ -79,8 +79,8 @@ def test_a_vector_that_comes_at_the_second_time_is_good():
     assert [len(texts) for texts in server.inputs] == [4, 1, 4]
 
 
-def test_a_model_that_gives_no_numbers_for_any_text_is_the_endpoints_fault():
-    """A harmless text tells."""
+def test_a_model_without_a_valid_vector_for_any_text_is_the_endpoints_fault():
+    """A probe with a harmless text shows it."""
 
     def script(number: int, texts: list[str]) -> Reply:
         return answer_of([{**item, "embedding": [None] * 8} for item in items_of(texts)])
@@ -89,16 +89,16 @@ def test_a_model_that_gives_no_numbers_for_any_text_is_the_endpoints_fault():
         with pytest.raises(EndpointAnswerUnusable, match="not finite"):
             embedder.embed(TEXTS)
 
-        assert server.inputs[1:] == [[HARMLESS]]
+        assert server.inputs[1:] == [[PROBE_TEXT]]
 
 
-@pytest.mark.parametrize("kept", [[0, 1, 2], [1, 2, 3], [], [0, 1, 2, 3, 4], [0, 1, 2, 3, 3]], ids=str)
-def test_a_list_of_another_length_is_not_believed(kept: list[int]):
-    """Halves are asked for instead, whatever indices it has."""
+@pytest.mark.parametrize("indices", [[0, 1, 2], [1, 2, 3], [], [0, 1, 2, 3, 4], [0, 1, 2, 3, 3]], ids=str)
+def test_a_list_of_the_wrong_length_is_rejected(indices: list[int]):
+    """The batch is split instead, whatever indices the list has."""
 
     def script(number: int, texts: list[str]) -> Reply | None:
         items = items_of([*texts, "more"])
-        return answer_of([items[place] for place in kept]) if len(texts) == 4 else None
+        return answer_of([items[place] for place in indices]) if len(texts) == 4 else None
 
     with serving(script) as server, embedder_of(server) as embedder:
         assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
@@ -106,8 +106,8 @@ def test_a_list_of_another_length_is_not_believed(kept: list[int]):
     assert [len(texts) for texts in server.inputs] == [4, 1, 4, 2, 2]
 
 
-def test_a_server_that_leaves_a_text_out_and_counts_anew_mixes_nothing_up():
-    """Its numbers look right, and every vector after the gap is another text's."""
+def test_vectors_are_not_mixed_up_if_the_server_skips_a_text():
+    """Its indices look right, but every vector after the gap belongs to another text."""
 
     def script(number: int, texts: list[str]) -> Reply:
         return answer_of(items_of([text for text in texts if text != "two words"]))
@@ -121,8 +121,8 @@ def test_a_server_that_leaves_a_text_out_and_counts_anew_mixes_nothing_up():
 
 
 @pytest.mark.parametrize("index", [0, 99, -1, "0"])
-def test_numbers_that_cannot_be_are_not_believed(index: object):
-    """With two texts and more it is unknown whose the vectors are."""
+def test_invalid_indices_are_rejected(index: object):
+    """With two or more texts the vectors cannot be assigned."""
 
     def script(number: int, texts: list[str]) -> Reply | None:
         return answer_of([{**item, "index": index} for item in items_of(texts)]) if len(texts) > 1 else None
@@ -143,13 +143,13 @@ def test_numbers_that_cannot_be_are_not_believed(index: object):
         ({"total_tokens": 7}, 7),
     ],
 )
-def test_usage_that_is_nonsense_is_not_counted(usage: object, tokens: int):
-    """A counter is a convenience."""
+def test_invalid_usage_is_not_counted(usage: object, tokens: int):
+    """A wrong counter must not fail a request."""
 
     def script(number: int, texts: list[str]) -> Reply:
         return Reply(json.dumps({"data": items_of(texts), "usage": usage}).encode())
 
-    with serving(script) as server, embedder_of(server) as embedder, counting() as counts:
+    with serving(script) as server, embedder_of(server) as embedder, collect_counts() as counts:
         embedder.embed(["a"])
 
         assert counts.get("tokens", 0) == tokens

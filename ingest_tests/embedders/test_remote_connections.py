@@ -1,4 +1,4 @@
-"""Connections to an endpoint: its certificate, and one deadline for the whole request."""
+"""Connections to an endpoint: certificates, and a deadline for the whole request."""
 
 import socket
 import threading
@@ -24,7 +24,7 @@ from ingest_tests.embedders.vector_server import (
 
 @dataclass(frozen=True)
 class Secure:
-    """An address that speaks TLS, and the certificate it shows."""
+    """A TLS server and its certificate."""
 
     url: str
     certificate: Path
@@ -32,7 +32,7 @@ class Secure:
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
-    """An endpoint at `localhost` with a certificate of its own making."""
+    """An endpoint at `localhost` with a self-signed certificate."""
     context, certificate = own_certificate(tmp_path_factory.mktemp("tls"), "localhost")
     with serving() as server:
         server.server.socket = context.wrap_socket(server.server.socket, server_side=True)
@@ -52,10 +52,10 @@ def _embedder(url: str, *, use_environment_proxies: bool = False) -> RemoteEmbed
 
 
 @pytest.mark.parametrize("use_environment_proxies", [False, True])
-def test_certificates_of_the_environment_count_with_and_without_proxies(
+def test_certificates_of_the_environment_are_used_with_and_without_proxies(
     secure: Secure, use_environment_proxies: bool, monkeypatch: pytest.MonkeyPatch
 ):
-    """As they do where documents are fetched."""
+    """As for fetching documents."""
     monkeypatch.setenv("SSL_CERT_FILE", str(secure.certificate))
     embedder = _embedder(secure.url, use_environment_proxies=use_environment_proxies)
 
@@ -63,10 +63,8 @@ def test_certificates_of_the_environment_count_with_and_without_proxies(
     embedder.close()
 
 
-def test_proxies_of_the_environment_count_only_where_the_settings_say_so(
-    secure: Secure, monkeypatch: pytest.MonkeyPatch
-):
-    """Trusting its certificates is another matter."""
+def test_proxies_of_the_environment_are_used_only_if_enabled(secure: Secure, monkeypatch: pytest.MonkeyPatch):
+    """Independently of its certificates."""
     monkeypatch.setenv("SSL_CERT_FILE", str(secure.certificate))
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
@@ -76,10 +74,10 @@ def test_proxies_of_the_environment_count_only_where_the_settings_say_so(
     embedder.close()
 
 
-def test_a_certificate_that_nobody_vouches_for_says_where_to(secure: Secure):
+def test_the_error_for_an_untrusted_certificate_says_what_to_set(secure: Secure):
     """In one line, with the variable's name."""
     embedder = _embedder(secure.url)
-    says = r"has no certificate that this worker trusts \(.*\); set SSL_CERT_FILE to .*\.url\.$"
+    says = r"has a certificate that this worker does not trust \(.*\). Set SSL_CERT_FILE to .*\.url\.$"
     with pytest.raises(EndpointUnreachable, match=says) as caught:
         embedder.embed(TEXTS)
 
@@ -88,10 +86,10 @@ def test_a_certificate_that_nobody_vouches_for_says_where_to(secure: Secure):
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
-def test_certificates_that_cannot_be_read_are_a_matter_of_settings(
+def test_unreadable_certificates_are_a_config_error(
     content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The system's own words would not name the variable."""
+    """The system's own message would not name the variable."""
     named = tmp_path / "authority.pem"
     if content is not None:
         named.write_text(content)
@@ -111,7 +109,7 @@ Answering = Callable[[socket.socket, int], None]
 
 
 def _slowly(content: bytes, connection: socket.socket) -> None:
-    """No pause is as long as the limit, and all of them are."""
+    """Send with pauses that are each below the limit, but together above it."""
     for at in range(len(content)):
         connection.sendall(content[at : at + 1])
         time.sleep(LIMIT_SECONDS / 5)
@@ -141,7 +139,7 @@ def _slow_the_second_time(connection: socket.socket, number: int) -> None:
 
 
 def _was_asked(connection: socket.socket) -> bool:
-    """Reads one request to its end; False when no more comes."""
+    """Read one request to its end; False if there is none."""
     with connection.makefile("rb") as stream:
         length = 0
         while line := stream.readline().strip():
@@ -152,7 +150,7 @@ def _was_asked(connection: socket.socket) -> bool:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Answering], str]]:
-    """A server that answers each request of a connection so; gives its address."""
+    """Start a server that answers the requests of a connection like this; return its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def talk(connection: socket.socket, answer: Answering) -> None:
@@ -164,7 +162,7 @@ def serve() -> Iterator[Callable[[Answering], str]]:
                     answer(connection, number)
                     if answer is _slow_body_without_a_length:
                         return
-            except OSError:  # a client that waits no longer
+            except OSError:  # the client has stopped waiting
                 return
 
     def accept(answer: Answering) -> None:
@@ -185,10 +183,8 @@ def serve() -> Iterator[Callable[[Answering], str]]:
 
 
 @pytest.mark.parametrize("answer", [_slow_headers, _slow_body, _slow_body_without_a_length, _slow_refusal])
-def test_an_answer_that_trickles_in_has_the_time_of_any_other(
-    serve: Callable[[Answering], str], answer: Answering
-):
-    """Else one server holds a lane for hours."""
+def test_a_slow_response_has_the_same_deadline(serve: Callable[[Answering], str], answer: Answering):
+    """Otherwise a server could block a lane for hours."""
     options = options_for(serve(answer), timeout_seconds=LIMIT_SECONDS, retries=0)
     embedder = RemoteEmbedder(options, {}, QUICK)
     began = time.monotonic()
@@ -196,28 +192,28 @@ def test_an_answer_that_trickles_in_has_the_time_of_any_other(
     with pytest.raises(EndpointTimeout, match=r"did not answer within 0.5 s"):
         embedder.embed(["a"])
 
-    assert time.monotonic() - began < 2 * LIMIT_SECONDS + 1  # it was asked for a harmless text as well
+    assert time.monotonic() - began < 2 * LIMIT_SECONDS + 1  # includes the probe
     embedder.close()
 
 
-def test_a_connection_that_is_used_again_has_a_deadline_too(serve: Callable[[Answering], str]):
-    """Its server was quick before."""
+def test_a_reused_connection_has_a_deadline_too(serve: Callable[[Answering], str]):
+    """Its first response was fast."""
     options = options_for(serve(_slow_the_second_time), timeout_seconds=LIMIT_SECONDS, retries=1)
     embedder = RemoteEmbedder(options, {}, QUICK)
     assert embedder.embed(["a"]).tobytes() == vectors_of(["a"]).tobytes()
     began = time.monotonic()
 
-    # The second attempt goes out on a new connection.
+    # The second attempt uses a new connection.
     embedder.embed(["a"])
 
     assert LIMIT_SECONDS <= time.monotonic() - began < 2 * LIMIT_SECONDS + 1
     embedder.close()
 
 
-def test_a_request_that_is_answered_in_time_leaves_its_connection_to_the_next(
+def test_a_connection_is_reused_after_a_response_in_time(
     serve: Callable[[Answering], str],
 ):
-    """A deadline that is over ends nothing that came after it."""
+    """The deadline of one request does not end a later one."""
     numbers = []
 
     def answer(connection: socket.socket, number: int) -> None:

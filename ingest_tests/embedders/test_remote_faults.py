@@ -1,4 +1,4 @@
-"""An endpoint that is busy, broken, or refuses everybody: what is tried again, and what all are told."""
+"""Endpoints that are busy, broken or reject everything: what is retried, and which error texts get."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,7 @@ from email.utils import formatdate
 import pytest
 
 from ingest_assets.core.errors import ItemError
-from ingest_assets.embedders.batching import counting
+from ingest_assets.embedders.batcher import collect_counts
 from ingest_assets.embedders.errors import (
     EndpointAnswerUnusable,
     EndpointBusy,
@@ -60,10 +60,10 @@ from ingest_tests.parsing.vision_server import Reply, refused
     ],
     ids=lambda reply: f"{reply.status} {reply.body[:12]!r}",
 )
-def test_a_passing_fault_costs_a_retry(reply: Reply):
-    """Told by status and shape, whatever the words are."""
-    with serving(first(2, reply)) as server, embedder_of(server) as embedder, counting() as counts:
-        if reply.status == 204:  # a success without an answer is no passing fault
+def test_a_temporary_fault_is_retried(reply: Reply):
+    """Recognized by status and shape, not by the message."""
+    with serving(first(2, reply)) as server, embedder_of(server) as embedder, collect_counts() as counts:
+        if reply.status == 204:  # a success without content is not temporary
             with pytest.raises(EndpointRefused, match="status 204"):
                 embedder.embed(TEXTS)
             return
@@ -74,42 +74,42 @@ def test_a_passing_fault_costs_a_retry(reply: Reply):
 @pytest.mark.parametrize(
     ("reply", "kind", "words"),
     [
-        (refused(429), EndpointBusy, "status 429.*lower embeddings.dense.remote.max_in_flight"),
+        (refused(429), EndpointBusy, "status 429.*Lower embeddings.dense.remote.max_in_flight"),
         (
             Reply(b'{"error": {"message": "Slow\\n down."}}', 429),
             EndpointBusy,
-            "status 429: Slow down; lower .*, or run again later. It was asked 3 times.$",
+            "status 429: Slow down. Lower .*, or run again later. Failed after 3 attempts.$",
         ),
-        (Reply(b'{"message": "Out of memory"}', 503), EndpointBusy, "503: Out of memory; see the server"),
+        (Reply(b'{"message": "Out of memory"}', 503), EndpointBusy, "503: Out of memory. See the server"),
         (
             Reply(b'{"error": {"message": "No model loaded"}}'),
             EndpointAnswerUnusable,
-            "status 200 and no vectors: No model loaded; check embeddings.dense.model",
+            "status 200 without vectors: No model loaded. Check embeddings.dense.model",
         ),
         (refused(503, Retry_After="0"), EndpointBusy, "status 503"),
         (refused(500), EndpointBusy, "status 500"),
-        (Reply(b"", 0), EndpointUnreachable, "broke the connection off"),
-        (Reply(b""), EndpointAnswerUnusable, "status 200 and no vectors; check"),
-        (Reply(b"<p>"), EndpointAnswerUnusable, "status 200 and no vectors; check"),
-        (Reply(b'{"result": 1}'), EndpointAnswerUnusable, "status 200 and no vectors; check"),
-        (Reply(b'{"data": [' + b" " * 3_000_000 + b"]}"), EndpointAnswerUnusable, "no vectors; check"),
+        (Reply(b"", 0), EndpointUnreachable, "closed the connection"),
+        (Reply(b""), EndpointAnswerUnusable, "status 200 without vectors. Check"),
+        (Reply(b"<p>"), EndpointAnswerUnusable, "status 200 without vectors. Check"),
+        (Reply(b'{"result": 1}'), EndpointAnswerUnusable, "status 200 without vectors. Check"),
+        (Reply(b'{"data": [' + b" " * 3_000_000 + b"]}"), EndpointAnswerUnusable, "without vectors. Check"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_a_fault_that_stays_ends_after_the_attempts_allowed(reply: Reply, kind: type[ItemError], words: str):
-    """The error names the address, and says whether it is worth trying again."""
+def test_a_persistent_fault_fails_after_all_attempts(reply: Reply, kind: type[ItemError], words: str):
+    """The error contains the URL, and whether it is retryable."""
     with serving(lambda n, texts: reply) as server, embedder_of(server, retries=2) as embedder:
         with pytest.raises(kind, match=words) as caught:
             embedder.embed(TEXTS)
 
         assert server.url in str(caught.value)
         assert "\n" not in str(caught.value)
-        assert "index" not in caught.value.detail, "no text is to blame"
+        assert "index" not in caught.value.detail, "no text is at fault"
         no_texts_doing = reply.status == 429 or "Retry-After" in reply.headers
         assert server.inputs[3:] == ([] if no_texts_doing else [["text"]])
 
 
-def test_an_endpoint_that_is_down_costs_one_attempt_a_request_until_it_recovers():
+def test_requests_are_not_retried_while_the_endpoint_is_down():
     """Retries for every document would take all night."""
     state = {"is_dead": True}
     script: VectorScript = lambda n, texts: refused(503) if state["is_dead"] else None  # noqa: E731
@@ -125,8 +125,8 @@ def test_an_endpoint_that_is_down_costs_one_attempt_a_request_until_it_recovers(
         assert len(server.asked) == 11
 
 
-def test_a_server_that_hangs_is_a_time_out():
-    """Also one that drips."""
+def test_a_server_that_hangs_is_a_timeout():
+    """Without a byte of a response."""
     with (
         serving(lambda n, texts: Reply(b"", seconds=0.4)) as server,
         embedder_of(server, timeout_seconds=0.1, retries=1) as embedder,
@@ -137,11 +137,11 @@ def test_a_server_that_hangs_is_a_time_out():
         assert server.inputs == [["a"], ["a"], ["text"]]
 
 
-def test_nobody_there_is_unreachable():
-    """A refused connection is a passing fault: servers start and stop."""
+def test_a_refused_connection_is_unreachable():
+    """A temporary fault: servers start and stop."""
     with serving() as server:
         pass
-    says = r"cannot be reached, or broke .* \(.*\); start it, see .*\.url\.$"
+    says = r"cannot be reached, or closed .* \(.*\). Start it, see .*\.url\.$"
     with embedder_of(server, retries=1) as embedder, pytest.raises(EndpointUnreachable, match=says):
         embedder.embed(["a"])
 
@@ -154,7 +154,7 @@ def test_nobody_there_is_unreachable():
         (
             refused(404),
             EndpointRefused,
-            "status 404.* also for a harmless text; check embeddings.dense: model",
+            "status 404.* also for a harmless text. Check model, dim and remote",
         ),
         (refused(405), EndpointRefused, "status 405"),
         (
@@ -176,10 +176,8 @@ def test_nobody_there_is_unreachable():
     ],
     ids=lambda value: str(getattr(value, "status", "")),
 )
-def test_what_no_text_would_mend_is_asked_for_once_more_with_a_harmless_one(
-    reply: Reply, kind: type[ItemError], words: str
-):
-    """No storm: whoever waits or comes soon is told the same without a request."""
+def test_a_fault_of_the_settings_is_confirmed_by_one_probe(reply: Reply, kind: type[ItemError], words: str):
+    """Later requests get the same error without being sent."""
     with serving(lambda n, texts: reply) as server, embedder_of(server) as embedder:
         for _ in range(5):
             with pytest.raises(kind, match=words) as caught:
@@ -189,8 +187,8 @@ def test_what_no_text_would_mend_is_asked_for_once_more_with_a_harmless_one(
         assert server.inputs[1] == ["text"]
 
 
-def test_a_dim_that_the_model_does_not_give_is_told_once_with_both_numbers():
-    """A harmless text has the same length, and nobody else asks."""
+def test_the_error_for_a_wrong_dim_has_both_numbers():
+    """After one probe, without further requests."""
     with serving(lambda n, texts: right_answer(texts, dim=5)) as server, embedder_of(server) as embedder:
         for _ in range(5):
             with pytest.raises(
@@ -201,8 +199,8 @@ def test_a_dim_that_the_model_does_not_give_is_told_once_with_both_numbers():
         assert [len(texts) for texts in server.inputs] == [len(TEXTS), 1]
 
 
-def test_a_first_vector_of_a_wrong_length_is_its_texts_trouble():
-    """One answer tells nothing of the dim, be it the first: a harmless text does."""
+def test_a_single_vector_of_the_wrong_length_fails_only_its_text():
+    """Even the first response does not prove that `dim` is wrong; the probe does."""
     script: VectorScript = lambda n, texts: right_answer(texts, dim=1 if "bad" in texts else 8)  # noqa: E731
     with serving(script) as server, embedder_of(server, batch_size=1) as embedder:
         with pytest.raises(VectorUnusable, match="1 number"):
@@ -211,9 +209,9 @@ def test_a_first_vector_of_a_wrong_length_is_its_texts_trouble():
         assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
 
 
-def test_a_verdict_does_not_stand_for_ever():
-    """The key may be let in meanwhile."""
-    pace = replace(QUICK, verdict_seconds=0.0)
+def test_a_fault_of_the_settings_is_forgotten_after_a_while():
+    """The key can become valid."""
+    pace = replace(QUICK, fault_seconds=0.0)
     with serving(first(2, refused(401))) as server, embedder_of(server, pace) as embedder:
         with pytest.raises(EndpointDenied):
             embedder.embed(TEXTS)
@@ -221,8 +219,8 @@ def test_a_verdict_does_not_stand_for_ever():
         assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
 
 
-def test_errors_do_not_tell_the_key():
-    """Servers quote it."""
+def test_errors_do_not_contain_the_key():
+    """Some servers quote it."""
     reply = Reply(b'{"error": {"message": "no model for key secret-key\\n  at all"}}', 404)
     with (
         serving(lambda n, texts: reply) as server,
@@ -241,9 +239,9 @@ def _fails(embedder: RemoteEmbedder, *texts: str) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_pause_is_waited_out_also_after_a_request_was_given_up(status: int):
-    """Else all that comes would be sent at once, and fail."""
-    pace = replace(QUICK, longest_asked_seconds=0.4)
+def test_a_pause_applies_to_later_requests_after_one_has_failed(status: int):
+    """Otherwise they would all be sent at once, and fail."""
+    pace = replace(QUICK, max_retry_after_seconds=0.4)
     script = first(1, refused(status, Retry_After="60"))
     with serving(script) as server, embedder_of(server, pace, retries=0, batch_size=1) as embedder:
         _fails(embedder, "a")
@@ -256,9 +254,9 @@ def test_a_pause_is_waited_out_also_after_a_request_was_given_up(status: int):
 
 @pytest.mark.parametrize("asked", ["0", "-5", "Wed, 21 Oct 2015 07:28:00 GMT"])
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_pause_of_no_length_does_not_spend_all_attempts_at_once(status: int, asked: str):
-    """The growing pauses are the least that is waited."""
-    pace = replace(QUICK, first_pause_seconds=0.1, longest_pause_seconds=1.0)
+def test_a_pause_of_zero_does_not_use_up_all_attempts_at_once(status: int, asked: str):
+    """The growing pauses are the minimum."""
+    pace = replace(QUICK, first_pause_seconds=0.1, max_pause_seconds=1.0)
     script = first(3, refused(status, Retry_After=asked))
     with serving(script) as server, embedder_of(server, pace, retries=3) as embedder:
         began = time.monotonic()
@@ -268,7 +266,7 @@ def test_a_pause_of_no_length_does_not_spend_all_attempts_at_once(status: int, a
 
 
 def test_an_endpoint_that_asks_for_fewer_requests_is_not_down():
-    """After one request was given up, the next has all its attempts."""
+    """After a failed request, the next one has all its attempts."""
     with serving(first(5, refused(429))) as server, embedder_of(server, retries=2) as embedder:
         _fails(embedder, "a")
         embedder.embed(["b"])
@@ -277,9 +275,9 @@ def test_an_endpoint_that_asks_for_fewer_requests_is_not_down():
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_an_endpoint_that_asks_for_pauses_for_ever_does_not_hold_a_stage_for_ever(status: int):
-    """After a while the rest fails without a request or a wait; when it answers again, so does this."""
-    pace = replace(QUICK, longest_asked_seconds=0.1, longest_silence_seconds=0.3, verdict_seconds=1.0)
+def test_an_endpoint_that_only_asks_for_pauses_does_not_block_a_stage(status: int):
+    """After a while texts fail without a request or a wait, until the endpoint recovers."""
+    pace = replace(QUICK, max_retry_after_seconds=0.1, max_silence_seconds=0.3, fault_seconds=1.0)
     state = {"is_busy": True}
     script: VectorScript = lambda n, texts: (  # noqa: E731
         refused(status, Retry_After="60") if state["is_busy"] else None
@@ -296,9 +294,9 @@ def test_an_endpoint_that_asks_for_pauses_for_ever_does_not_hold_a_stage_for_eve
         embedder.embed(["a"])
 
 
-def test_a_pause_for_one_text_is_nobody_elses():
-    """It is that text at which the endpoint fails."""
-    pace = replace(QUICK, longest_asked_seconds=2.0)
+def test_a_pause_for_one_text_does_not_delay_others():
+    """The endpoint fails on that text only."""
+    pace = replace(QUICK, max_retry_after_seconds=2.0)
     script = poisoned(refused(500, Retry_After="2"), "bad")
     with (
         serving(script) as server,

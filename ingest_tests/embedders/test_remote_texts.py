@@ -1,4 +1,4 @@
-"""A text that the endpoint refuses, or at which it fails: it costs nobody else, and is named."""
+"""Texts that the endpoint rejects or fails on: they are named, and all others get their vectors."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from ingest_assets.embedders.errors import (
     TextRefused,
     TextUnanswered,
 )
-from ingest_assets.embedders.remote import HARMLESS, RemoteEmbedder
+from ingest_assets.embedders.remote import PROBE_TEXT, RemoteEmbedder
 from ingest_tests.embedders.vector_server import (
     QUICK,
     VectorScript,
@@ -36,7 +36,7 @@ TEXTS = [f"text {n:02}" for n in range(64)]
 
 
 def _failures(server: VectorServer, texts: list[str], **remote: Any) -> dict[str, ItemError]:
-    """The errors of texts that share a request; the others have their vectors."""
+    """Embed texts in one request; return their errors, and check the vectors of the others."""
     embedder = RemoteEmbedder(options_for(server.url, **remote), {}, QUICK)
     failures: dict[str, ItemError] = {}
     for text, outcome in zip(texts, embedder.embed_batch(texts), strict=True):
@@ -63,8 +63,8 @@ def _failures(server: VectorServer, texts: list[str], **remote: Any) -> dict[str
     ],
     ids=lambda reply: f"{reply.status} {reply.body[:12]!r}",
 )
-def test_a_text_at_which_the_endpoint_fails_costs_nobody_else(reply: Reply):
-    """The others have their vectors, after few requests more."""
+def test_a_text_that_the_endpoint_fails_on_fails_alone(reply: Reply):
+    """The others get their vectors with few more requests."""
     with serving(poisoned(reply, "text 05")) as server:
         failures = _failures(server, TEXTS[:16], retries=2)
 
@@ -74,9 +74,9 @@ def test_a_text_at_which_the_endpoint_fails_costs_nobody_else(reply: Reply):
     assert len(server.asked) == 3 + 1 + 1 + 2 * 4 + 1, "attempts, harmless, again, halves, harmless"
 
 
-def test_such_a_text_is_named_and_not_tried_again_in_this_run():
-    """Also by an endpoint that has given vectors before, and alone in its request."""
-    says = "status 500.* It fails at this text alone: a harmless one is answered.$"
+def test_a_text_that_the_endpoint_fails_on_is_named_and_not_retried_in_this_run():
+    """Also after earlier successes, and if it is alone in its request."""
+    says = "status 500.* fails on this text only: a harmless one succeeded.$"
     with serving(poisoned(refused(500), "bad")) as server, embedder_of(server, retries=0) as embedder:
         embedder.embed(["warm up"])
         for texts in (["one", "two", "bad"], ["bad"]):
@@ -87,8 +87,8 @@ def test_such_a_text_is_named_and_not_tried_again_in_this_run():
             assert (caught.value.category, caught.value.retryable) == ("provider", False)
 
 
-def test_several_such_texts_are_each_found():
-    """Requests grow with their number."""
+def test_several_failing_texts_are_each_found():
+    """The number of requests grows with theirs."""
     bad = {"text 03", "text 30", "text 63"}
     with serving(poisoned(refused(500), *bad)) as server:
         failures = _failures(server, TEXTS, retries=1)
@@ -98,8 +98,8 @@ def test_several_such_texts_are_each_found():
     assert len(server.asked) < 2 + 1 + 1 + 3 * (2 * 6 + 1)
 
 
-def test_a_text_that_hangs_is_found_in_one_attempt_a_piece():
-    """A time-out is a minute."""
+def test_a_text_that_hangs_is_found_with_one_attempt_per_piece():
+    """A timeout takes a minute."""
     with (
         serving(poisoned(Reply(b"", seconds=0.4), "text 05")) as server,
         embedder_of(server, timeout_seconds=0.2, retries=1) as embedder,
@@ -111,24 +111,24 @@ def test_a_text_that_hangs_is_found_in_one_attempt_a_piece():
         assert sum("text 05" in texts for texts in server.inputs) == 2 + 1 + 3
 
 
-def test_a_search_in_which_all_hangs_comes_to_an_end():
-    """The rest is told that the endpoint did not answer, and may be tried again."""
-    script: VectorScript = lambda n, texts: None if texts == [HARMLESS] else Reply(b"", seconds=0.5)  # noqa: E731
+def test_a_search_in_which_every_request_hangs_ends():
+    """The remaining texts get a timeout, which is retryable."""
+    script: VectorScript = lambda n, texts: None if texts == [PROBE_TEXT] else Reply(b"", seconds=0.5)  # noqa: E731
     with serving(script) as server:
         failures = _failures(server, TEXTS[:16], timeout_seconds=0.25, retries=0)
 
     assert {type(error) for error in failures.values()} == {TextUnanswered, EndpointTimeout}
     assert isinstance(failures["text 15"], EndpointTimeout)
-    assert sum(texts != [HARMLESS] for texts in server.inputs) <= 1 + 12, "and not twice as many as texts"
+    assert sum(texts != [PROBE_TEXT] for texts in server.inputs) <= 1 + 12, "and not twice as many as texts"
 
 
-def test_neighbours_keep_their_patience_beside_such_a_text():
-    """It says nothing of the endpoint, neither while it is looked into nor afterwards."""
+def test_other_texts_are_retried_during_and_after_the_search():
+    """The failing text says nothing about the endpoint."""
     looked_into = threading.Event()
     met: set[str] = set()
 
     def script(number: int, texts: list[str]) -> Reply | None:
-        if texts == [HARMLESS]:
+        if texts == [PROBE_TEXT]:
             looked_into.set()
             return replace(right_answer(texts), seconds=0.2)
         if "bad" in texts:
@@ -151,12 +151,12 @@ def test_neighbours_keep_their_patience_beside_such_a_text():
 
 
 def test_no_text_is_blamed_when_the_endpoint_dies_during_the_search():
-    """A proxy answers 502 to all, then."""
+    """A proxy then answers 502 to all."""
     state = {"is_dead": False}
 
     def script(number: int, texts: list[str]) -> Reply | None:
         is_dead = state["is_dead"]
-        state["is_dead"] |= texts == [HARMLESS]
+        state["is_dead"] |= texts == [PROBE_TEXT]
         return refused(502) if is_dead or "text 05" in texts else None
 
     with serving(script) as server:
@@ -164,12 +164,12 @@ def test_no_text_is_blamed_when_the_endpoint_dies_during_the_search():
 
     assert len(failures) == 8
     assert all(isinstance(error, EndpointBusy) and error.retryable for error in failures.values())
-    assert server.inputs[-1] == [HARMLESS]
+    assert server.inputs[-1] == [PROBE_TEXT]
     assert len(server.asked) == 2 + 1 + 1 + 3 + 1
 
 
-def test_an_endpoint_that_comes_back_is_asked_for_the_whole_batch():
-    """Nothing was wrong with any text, nor with their number."""
+def test_after_a_recovery_the_whole_batch_is_sent_again():
+    """No text was wrong, nor was their number."""
     script: VectorScript = lambda n, texts: refused(502) if n < 2 else None  # noqa: E731
     with serving(script) as server, embedder_of(server, retries=1) as embedder:
         for _ in range(2):
@@ -178,8 +178,8 @@ def test_an_endpoint_that_comes_back_is_asked_for_the_whole_batch():
         assert [len(texts) for texts in server.inputs] == [64, 64, 1, 64, 64]
 
 
-def test_a_pause_that_is_asked_for_during_the_search_is_waited_out():
-    """One attempt is for faults that may be a text's."""
+def test_a_pause_during_the_search_is_respected():
+    """Only faults that a text may have caused are not retried."""
     refusals = iter([refused(429), refused(429)])
 
     def script(number: int, texts: list[str]) -> Reply | None:
@@ -191,8 +191,8 @@ def test_a_pause_that_is_asked_for_during_the_search_is_waited_out():
         assert set(_failures(server, TEXTS[:8], retries=2)) == {"text 05"}
 
 
-def test_a_piece_that_fails_by_chance_teaches_nothing():
-    """Requests stay as large as they may be."""
+def test_a_random_failure_during_the_search_does_not_shrink_batches():
+    """Later requests keep their size."""
     has_failed: list[bool] = []
 
     def script(number: int, texts: list[str]) -> Reply | None:
@@ -210,8 +210,8 @@ def test_a_piece_that_fails_by_chance_teaches_nothing():
         assert [len(texts) for texts in server.inputs[before:]] == [8]
 
 
-def test_a_batch_that_is_too_much_for_the_endpoint_teaches_the_size():
-    """It says 500 when its memory is not enough; the second batch is asked for in pieces that it takes."""
+def test_a_batch_that_exceeds_the_endpoints_memory_shrinks_later_ones():
+    """It answers 500; the second batch is sent in pieces that it accepts."""
     script: VectorScript = lambda n, texts: refused(500) if len(texts) > 4 else None  # noqa: E731
     with serving(script) as server, embedder_of(server, retries=0) as embedder:
         for _ in range(2):
@@ -236,9 +236,9 @@ def _asked(server: VectorServer) -> list[list[str]]:
     ids=lambda reply: f"{reply.status} {reply.headers.get('Location', '')}",
 )
 @pytest.mark.parametrize("is_first", [True, False], ids=["the first of all", "later"])
-def test_a_text_that_a_gateway_blocks_costs_nobody_else(reply: Reply, is_first: bool):
-    """It is named, and the next document has its vectors at once."""
-    says = f"status {reply.status}.* refuses this text alone: a harmless one is answered"
+def test_a_text_that_a_gateway_blocks_fails_alone(reply: Reply, is_first: bool):
+    """It is named, and the next document gets its vectors at once."""
+    says = f"status {reply.status}.* rejects only this text: a harmless one succeeded"
     with serving(poisoned(reply, "bad")) as server, embedder_of(server) as embedder:
         if not is_first:
             embedder.embed(["warm up"])
@@ -248,20 +248,20 @@ def test_a_text_that_a_gateway_blocks_costs_nobody_else(reply: Reply, is_first: 
         assert caught.value.detail["index"] == 2
         assert "\n" not in str(caught.value)
         assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
-        assert sum(texts == [HARMLESS] for texts in server.inputs) == 2, "before the search, and at its end"
+        assert sum(texts == [PROBE_TEXT] for texts in server.inputs) == 2, "before the search, and at its end"
 
 
 @pytest.mark.parametrize("status", [401, 404])
-def test_a_stray_refusal_costs_two_requests_and_no_text(status: int):
-    """During a rollout an old server may answer once."""
+def test_a_single_rejection_costs_two_requests_and_no_text(status: int):
+    """During a rollout an old server can answer once."""
     with serving(first(1, refused(status))) as server, embedder_of(server) as embedder:
         assert (embedder.embed(TEXTS) == vectors_of(TEXTS)).all()
 
-        assert _asked(server) == [sorted(TEXTS), [HARMLESS], sorted(TEXTS)]
+        assert _asked(server) == [sorted(TEXTS), [PROBE_TEXT], sorted(TEXTS)]
 
 
-def test_a_key_that_is_withdrawn_half_way_is_told_to_all():
-    """Vectors were given before, and none will be."""
+def test_a_key_that_is_withdrawn_during_a_run_fails_all_texts():
+    """Even after earlier successes."""
     script: VectorScript = lambda n, texts: refused(401) if n else None  # noqa: E731
     with serving(script) as server, embedder_of(server) as embedder:
         embedder.embed(["warm up"])
@@ -269,15 +269,15 @@ def test_a_key_that_is_withdrawn_half_way_is_told_to_all():
             with pytest.raises(EndpointDenied, match=r"remote\.api_key_env\.$"):
                 embedder.embed(TEXTS)
 
-        assert _asked(server)[1:] == [sorted(TEXTS), [HARMLESS]]
+        assert _asked(server)[1:] == [sorted(TEXTS), [PROBE_TEXT]]
 
 
-def test_requests_that_meet_a_wrong_key_at_once_try_one_harmless_text():
-    """The first finds out for the others."""
+def test_concurrent_requests_with_a_wrong_key_share_one_probe():
+    """The first sends it for the others."""
     together = threading.Barrier(4)
 
     def script(number: int, texts: list[str]) -> Reply:
-        if texts != [HARMLESS]:
+        if texts != [PROBE_TEXT]:
             together.wait(5)
         return refused(401)
 
@@ -292,11 +292,11 @@ def test_requests_that_meet_a_wrong_key_at_once_try_one_harmless_text():
     ):
         list(pool.map(lambda text: fails(embedder, text), ["a", "b", "c", "d"]))
 
-        assert sum(texts == [HARMLESS] for texts in server.inputs) == 1
+        assert sum(texts == [PROBE_TEXT] for texts in server.inputs) == 1
 
 
-def test_a_refusal_beside_which_the_endpoint_is_down_is_no_verdict():
-    """Nobody knows what it would have said: it is worth trying again."""
+def test_a_rejection_is_retryable_if_the_probe_finds_the_endpoint_down():
+    """Without a successful probe, no text is at fault."""
     script: VectorScript = lambda n, texts: (  # noqa: E731
         [refused(404), refused(502)][n] if n < 2 else None
     )
@@ -318,8 +318,8 @@ def test_a_refusal_beside_which_the_endpoint_is_down_is_no_verdict():
     ],
     ids=["503 with a pause", "529 with a pause", "503", "529"],
 )
-def test_an_overload_is_no_texts_doing_where_a_pause_is_asked_for(reply: Reply, kind: type[ItemError]):
-    """Without one, the gateway may have met its end at the text."""
+def test_an_overload_with_a_pause_is_not_the_fault_of_a_text(reply: Reply, kind: type[ItemError]):
+    """Without a pause, the text may have crashed the server behind a gateway."""
     with (
         serving(poisoned(reply, "bad")) as server,
         embedder_of(server, retries=1) as embedder,
@@ -329,8 +329,8 @@ def test_an_overload_is_no_texts_doing_where_a_pause_is_asked_for(reply: Reply, 
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_text_that_is_refused_costs_nobody_else(status: int):
-    """The batch is divided until the offender stands alone; callers of other texts get their vectors."""
+def test_a_rejected_text_fails_alone(status: int):
+    """The batch is split until the text is found; callers of other texts get their vectors."""
     texts = [f"text {n}" for n in range(16)]
     with (
         serving(poisoned(refused(status), "text 5")) as server,
@@ -354,8 +354,8 @@ def _vector_or_error(embedder: RemoteEmbedder, text: str) -> np.ndarray | ItemEr
         return error
 
 
-def test_a_batch_that_is_too_large_teaches_the_size():
-    """The second batch is asked for in pieces that the server takes."""
+def test_a_batch_that_is_too_large_shrinks_later_ones():
+    """The second batch is sent in pieces that the server accepts."""
     script: VectorScript = lambda n, texts: refused(413) if len(texts) > 4 else None  # noqa: E731
     texts = [f"text {n}" for n in range(8)]
     with serving(script) as server, embedder_of(server, batch_size=8) as embedder:

@@ -1,4 +1,4 @@
-"""Sparse vectors: the model's own weights, the heaviest of them, in order."""
+"""Sparse vectors: the model's heaviest weights, in order."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ingest_assets.core.errors import ConfigError, ContractBroken
-from ingest_assets.embedders.sparse import SparseEmbedder, _batches, heaviest, open_sparse, sparse_model
+from ingest_assets.embedders.sparse import SparseEmbedder, _batches, heaviest, open_sparse, read_sparse_model
 from ingest_assets.settings.embeddings import SparseOptions
 from ingest_assets.stages.sparse import SparseStage, require_weights
 from ingest_tests.embedders.tiny_splade import write_model
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def straightforward(folder: Path, text: str) -> np.ndarray:
-    """One text alone, as the paper has it."""
+    """Return the weights of one text by the formula of the paper."""
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -40,15 +40,15 @@ def straightforward(folder: Path, text: str) -> np.ndarray:
 
 
 def dense(vector: tuple[np.ndarray, np.ndarray], dim: int) -> np.ndarray:
-    """A sparse vector with its zeros."""
+    """Return a sparse vector with its zeros."""
     whole = np.zeros(dim, dtype=np.float32)
     whole[vector[0]] = vector[1]
     return whole
 
 
 def test_weights_are_those_of_the_paper(folder: Path) -> None:
-    """Also of a text that is padded in its batch, and of one past the model's limit."""
-    dim = sparse_model(str(folder)).dim
+    """Also for padded texts, and for texts beyond the model's limit."""
+    dim = read_sparse_model(str(folder)).dim
 
     found = SparseEmbedder(SparseOptions(model=str(folder), top_k=dim)).embed(TEXTS)
 
@@ -61,8 +61,8 @@ def test_weights_are_those_of_the_paper(folder: Path) -> None:
 
 
 def test_the_order_of_texts_and_the_size_of_batches_change_rounding_only(folder: Path) -> None:
-    """And the same texts give the same bytes."""
-    dim = sparse_model(str(folder)).dim
+    """The same call gives the same bytes."""
+    dim = read_sparse_model(str(folder)).dim
     options = SparseOptions(model=str(folder), top_k=dim)
     forward = SparseEmbedder(options).embed(TEXTS)
     again = open_sparse(options).embed(TEXTS)
@@ -99,13 +99,13 @@ def test_the_heaviest_entries_are_kept_in_their_order(top_k: int, min_weight: fl
     assert values.tolist() == weights[kept].tolist()
 
 
-def test_batches_go_by_length_and_hold_no_more_tokens_than_allowed() -> None:
-    """A text longer than that is alone."""
+def test_batches_are_sorted_by_length_and_limited_in_tokens() -> None:
+    """A longer text is alone."""
     assert list(_batches([5, 1, 9, 1, 3], 6)) == [[1, 3], [4], [0], [2]]
 
 
-def test_a_weight_that_is_no_number_names_its_chunk() -> None:
-    """It would poison every search; nothing at all is a fair answer to punctuation."""
+def test_the_error_for_an_invalid_weight_names_the_chunk() -> None:
+    """It would break every search. No weights at all are valid, for punctuation."""
     fine = np.array([1], np.uint32), np.array([0.5], np.float32)
     nothing = np.empty(0, np.uint32), np.empty(0, np.float32)
     broken = heaviest(np.array([0.0, np.nan], np.float32), 5, 0.1)
@@ -120,38 +120,38 @@ def test_a_weight_that_is_no_number_names_its_chunk() -> None:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        ({"architectures": ["BertModel"]}, "is no masked-language model .*BertModel"),
-        ({"architectures": None}, "architectures none"),
-        ({"vocab_size": None}, "does not say 'vocab_size'"),
-        ({"max_position_embeddings": None}, "does not say 'max_position_embeddings'"),
-        ("tokenizer.json", "has no tokenizer.json; give a complete model folder"),
+        ({"architectures": ["BertModel"]}, "is not a masked-language model .*BertModel"),
+        ({"architectures": None}, "architectures in its config.json: none"),
+        ({"vocab_size": None}, "does not set 'vocab_size'"),
+        ({"max_position_embeddings": None}, "does not set 'max_position_embeddings'"),
+        ("tokenizer.json", "has no tokenizer.json. Set a complete model folder"),
         ("model.safetensors", "has no weights"),
-        ("config.json", "has no config.json; give a complete model folder"),
+        ("config.json", "has no config.json. Set a complete model folder"),
     ],
     ids=str,
 )
-def test_a_folder_that_cannot_work_is_refused_in_one_line(tmp_path: Path, spoil, says: str) -> None:
-    """At the start, and not by the first document."""
+def test_an_invalid_folder_is_rejected_in_one_line(tmp_path: Path, spoil, says: str) -> None:
+    """Before the first document."""
     folder = described(tmp_path / "model", **(spoil if isinstance(spoil, dict) else {}))
     if isinstance(spoil, str):
         (folder / spoil).unlink()
 
     with pytest.raises(ConfigError, match=f"^embeddings.sparse.model: .*{says}") as raised:
-        sparse_model(str(folder))
+        read_sparse_model(str(folder))
 
     assert len(str(raised.value).splitlines()) == 1
 
 
-def test_positions_that_padding_takes_are_not_read(tmp_path: Path) -> None:
-    """A text that fills them would break a model of RoBERTa's kind."""
+def test_positions_reserved_for_padding_are_not_counted(tmp_path: Path) -> None:
+    """A text that used them would break a RoBERTa."""
     roberta = {"architectures": ["RobertaForMaskedLM"], "model_type": "roberta", "pad_token_id": 1}
 
-    assert sparse_model(str(described(tmp_path / "bert"))).max_tokens == 64
-    assert sparse_model(str(described(tmp_path / "roberta", **roberta))).max_tokens == 62
+    assert read_sparse_model(str(described(tmp_path / "bert"))).max_tokens == 64
+    assert read_sparse_model(str(described(tmp_path / "roberta", **roberta))).max_tokens == 62
 
 
 def described(folder: Path, **config: object) -> Path:
-    """A folder that describes a model, without one."""
+    """Write the files of a model folder, without a usable model."""
     folder.mkdir()
     (folder / "tokenizer.json").write_text("{}")
     (folder / "model.safetensors").write_bytes(weights())
@@ -161,7 +161,7 @@ def described(folder: Path, **config: object) -> Path:
 
 
 def test_the_footer_and_the_fingerprint_name_the_model_by_its_content(folder: Path, tmp_path: Path) -> None:
-    """Where it runs does not make rows stale; what it keeps does."""
+    """The device does not make rows stale; `top_k` does."""
     stage = SparseStage(SparseOptions(model=str(folder)))
     elsewhere = SparseStage(SparseOptions(model=str(folder), device="cpu", batch_tokens=9))
     fewer = SparseStage(SparseOptions(model=str(folder), top_k=9))
@@ -170,6 +170,6 @@ def test_the_footer_and_the_fingerprint_name_the_model_by_its_content(folder: Pa
 
     assert footer["family"] == "sparse"
     assert footer["model_id"].startswith("tiny-splade@")
-    assert footer["dim"] == str(sparse_model(str(folder)).dim)
+    assert footer["dim"] == str(read_sparse_model(str(folder)).dim)
     assert stage.config() == elsewhere.config()
     assert stage.config() != fewer.config()

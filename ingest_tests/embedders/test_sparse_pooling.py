@@ -1,4 +1,4 @@
-"""Sparse vectors by the model's own pooling file, as its library makes them, within a bound of memory."""
+"""Sparse vectors by the model's own pooling file, within a memory limit."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from ingest_assets.embedders.sparse import (
     SparseEmbedder,
     SparseVector,
     SpladePooling,
-    sparse_model,
+    read_sparse_model,
     within_memory,
 )
 from ingest_assets.settings.embeddings import SparseOptions
@@ -36,27 +36,27 @@ SPLADE_NEXT = {"path": "1_SpladePooling", "type": SPLADE}
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model without a word of how it is pooled."""
+    """A tiny model without a pooling file."""
     return write_model(tmp_path_factory.mktemp("models") / "tiny-splade")
 
 
 @pytest.fixture
 def folder(plain: Path, tmp_path: Path) -> Path:
-    """The same, with a pooling file."""
+    """A tiny model with a pooling file."""
     folder = Path(shutil.copytree(plain, tmp_path / "pooled"))
-    say(folder, "modules.json", [MLM_FIRST, SPLADE_NEXT])
-    say(folder, POOLING, {"pooling_strategy": "max", "activation_function": "relu"})
+    write_json(folder, "modules.json", [MLM_FIRST, SPLADE_NEXT])
+    write_json(folder, POOLING, {"pooling_strategy": "max", "activation_function": "relu"})
     return folder
 
 
-def say(folder: Path, file: str, content: Any) -> None:
+def write_json(folder: Path, file: str, content: Any) -> None:
     """Write a file of a model folder."""
     (folder / file).parent.mkdir(exist_ok=True)
     (folder / file).write_text(json.dumps(content))
 
 
 def saved_by_the_library(plain: Path, folder: Path, strategy: Any, activation: Any) -> Any:
-    """A model as sentence-transformers writes it, opened again by the same."""
+    """Save a model with sentence-transformers and load it again."""
     from sentence_transformers import SparseEncoder
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sparse_encoder.modules import SpladePooling as TheirPooling
@@ -68,14 +68,14 @@ def saved_by_the_library(plain: Path, folder: Path, strategy: Any, activation: A
 
 
 def embedded(folder: Path, texts: list[str]) -> np.ndarray:
-    """What the embedder gives, with the zeros."""
-    dim = sparse_model(str(folder)).dim
+    """Return the embedder's vectors, with their zeros."""
+    dim = read_sparse_model(str(folder)).dim
     found = SparseEmbedder(SparseOptions(model=str(folder), top_k=dim, device="cpu")).embed(texts)
     return np.stack([whole(vector, dim) for vector in found])
 
 
 def whole(vector: SparseVector, dim: int) -> np.ndarray:
-    """A sparse vector with its zeros."""
+    """Return a sparse vector with its zeros."""
     row = np.zeros(dim, dtype=np.float32)
     row[vector[0]] = vector[1]
     return row
@@ -85,7 +85,7 @@ def whole(vector: SparseVector, dim: int) -> np.ndarray:
 def test_weights_are_those_of_the_library(
     plain: Path, tmp_path: Path, strategy: str, activation: str
 ) -> None:
-    """To the byte for a text alone, and within rounding for texts that are padded."""
+    """Byte-equal for a single text, within rounding for padded texts."""
     library = saved_by_the_library(plain, tmp_path / "saved", strategy, activation)
 
     alone = embedded(tmp_path / "saved", TEXTS[1:2])
@@ -98,7 +98,7 @@ def test_weights_are_those_of_the_library(
 
 
 def by_the_formula(logits: Any, is_padding: Any, strategy: str, activation: str) -> Any:
-    """Each step on the whole logits."""
+    """Compute each step on all logits."""
     import torch
 
     weights = torch.log1p(torch.relu(logits))
@@ -109,7 +109,7 @@ def by_the_formula(logits: Any, is_padding: Any, strategy: str, activation: str)
 
 @pytest.mark.parametrize(("strategy", "activation"), KINDS)
 def test_pooling_gives_the_bytes_of_the_formula(strategy: str, activation: str) -> None:
-    """Taking the greatest first changes no bit."""
+    """Taking the maximum first changes no bit."""
     import torch
 
     logits = torch.randn(7, 33, 1001, generator=torch.Generator().manual_seed(3)) * 9
@@ -122,8 +122,8 @@ def test_pooling_gives_the_bytes_of_the_formula(strategy: str, activation: str) 
 
 
 @pytest.mark.parametrize(("strategy", "activation"), KINDS)
-def test_what_is_no_number_stays_so_unless_it_is_padding(strategy: str, activation: str) -> None:
-    """Whoever checks the weights must see it."""
+def test_nan_is_kept_unless_it_is_padding(strategy: str, activation: str) -> None:
+    """The check of the weights must find it."""
     import torch
 
     logits, is_padding = torch.randn(2, 5, 9), torch.zeros(2, 5, 1, dtype=torch.bool)
@@ -137,70 +137,70 @@ def test_what_is_no_number_stays_so_unless_it_is_padding(strategy: str, activati
 
 @pytest.mark.parametrize(("strategy", "activation"), KINDS)
 def test_pooling_copies_no_logits(strategy: str, activation: str) -> None:
-    """With a great vocabulary they are the greatest thing in memory."""
+    """With a large vocabulary they take most of the memory."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
     logits, is_padding = torch.randn(2, 64, 4096), torch.zeros(2, 64, 1, dtype=torch.bool)
 
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         SpladePooling(strategy == "sum", activation == "log1p_relu").weights(logits, is_padding)
 
-    taken = sum(max(0, event.self_cpu_memory_usage) for event in seen.events())
-    assert 0 < taken < logits.nbytes / 16
+    allocated = sum(max(0, event.self_cpu_memory_usage) for event in profiled.events())
+    assert 0 < allocated < logits.nbytes / 16
 
 
-def test_a_batch_is_bounded_by_tokens_and_by_vocabulary() -> None:
-    """The default holds for a vocabulary of BERT's size, so that its vectors stay what they were."""
+def test_a_batch_is_limited_by_tokens_and_by_vocabulary() -> None:
+    """The default does not change batches with BERT's vocabulary, so vectors stay the same."""
     assert within_memory(2048, 30_522) == 2048
     assert within_memory(2048, 250_002) == 536
     assert within_memory(9, 250_002) == 9
     assert within_memory(2048, 2**40) == 1
 
 
-def test_the_bound_of_memory_changes_batches_and_rounding_only(
+def test_the_memory_limit_changes_batches_and_rounding_only(
     plain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A text past it is alone, and whole."""
+    """A longer text is alone and not cut."""
     usual = embedded(plain, TEXTS)
-    dim = sparse_model(str(plain)).dim
+    dim = read_sparse_model(str(plain)).dim
     monkeypatch.setattr(sparse, "_MAX_LOGITS", 12 * dim)
     embedder = SparseEmbedder(SparseOptions(model=str(plain), top_k=dim, device="cpu"))
-    seen: list[tuple[int, ...]] = []
-    embedder._network.register_forward_hook(lambda *given: seen.append(tuple(given[-1].logits.shape[:2])))
+    shapes: list[tuple[int, ...]] = []
+    embedder._network.register_forward_hook(lambda *args: shapes.append(tuple(args[-1].logits.shape[:2])))
 
-    found = embedder.embed(TEXTS)
+    vectors = embedder.embed(TEXTS)
 
-    assert len(seen) > 1
-    assert all(texts * tokens <= 12 or texts == 1 for texts, tokens in seen)
-    np.testing.assert_allclose([whole(vector, dim) for vector in found], usual, atol=1e-4)
+    assert len(shapes) > 1
+    assert all(texts * tokens <= 12 or texts == 1 for texts, tokens in shapes)
+    np.testing.assert_allclose([whole(vector, dim) for vector in vectors], usual, atol=1e-4)
 
 
-def test_without_a_value_the_librarys_own_is_taken(folder: Path, plain: Path) -> None:
-    """Max and relu, as without a file; what else the file may say changes no weight."""
-    say(folder, POOLING, {"word_embedding_dimension": None})
+def test_defaults_are_those_of_the_library(folder: Path, plain: Path) -> None:
+    """Max and relu, as without a file; other keys change no weight."""
+    write_json(folder, POOLING, {"word_embedding_dimension": None})
 
-    assert sparse_model(str(folder)).pooling == sparse_model(str(plain)).pooling == SpladePooling()
+    assert read_sparse_model(str(folder)).pooling == read_sparse_model(str(plain)).pooling == SpladePooling()
     assert embedded(folder, TEXTS).tobytes() == embedded(plain, TEXTS).tobytes()
 
 
-def test_a_network_in_a_folder_of_its_own_is_found(folder: Path) -> None:
-    """Where the list of modules says it is."""
+def test_a_network_in_a_subfolder_is_found(folder: Path) -> None:
+    """By the path in modules.json."""
     expected = embedded(folder, TEXTS)
     inner = folder / "0_MLMTransformer"
     inner.mkdir()
     for file in [file for file in folder.iterdir() if file.is_file() and file.name != "modules.json"]:
         file.rename(inner / file.name)
-    say(folder, "modules.json", [{**MLM_FIRST, "path": inner.name}, SPLADE_NEXT])
+    write_json(folder, "modules.json", [{**MLM_FIRST, "path": inner.name}, SPLADE_NEXT])
 
-    assert sparse_model(str(folder)).name == "pooled"
+    assert read_sparse_model(str(folder)).name == "pooled"
     assert embedded(folder, TEXTS).tobytes() == expected.tobytes()
 
 
 def test_another_pooling_makes_rows_stale(folder: Path) -> None:
-    """The file is part of what identifies the model."""
+    """The pooling file is part of the model's hash."""
     before = SparseStage(SparseOptions(model=str(folder))).config()
-    say(folder, POOLING, {"pooling_strategy": "sum"})
+    write_json(folder, POOLING, {"pooling_strategy": "sum"})
 
     assert SparseStage(SparseOptions(model=str(folder))).config() != before
 
@@ -208,15 +208,15 @@ def test_another_pooling_makes_rows_stale(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "says"),
     [
-        (POOLING, {"pooling_strategy": "mean"}, "says pooling_strategy 'mean'"),
-        (POOLING, {"pooling_strategy": None}, "says pooling_strategy None"),
-        (POOLING, {"pooling_strategy": ["max"]}, r"says pooling_strategy \['max'\]"),
-        (POOLING, {"activation_function": "gelu"}, "says activation_function 'gelu'"),
-        (POOLING, {"temperature": 2}, "says temperature 2"),
+        (POOLING, {"pooling_strategy": "mean"}, "has pooling_strategy 'mean'"),
+        (POOLING, {"pooling_strategy": None}, "has pooling_strategy None"),
+        (POOLING, {"pooling_strategy": ["max"]}, r"has pooling_strategy \['max'\]"),
+        (POOLING, {"activation_function": "gelu"}, "has activation_function 'gelu'"),
+        (POOLING, {"temperature": 2}, "has temperature 2"),
         (POOLING, ["max"], "cannot be used .not a JSON object"),
-        ("modules.json", {"0": "MLMTransformer"}, "is no list of modules"),
+        ("modules.json", {"0": "MLMTransformer"}, "is not a list of modules"),
         ("modules.json", [], "lists nothing"),
-        ("modules.json", [MLM_FIRST], "lists MLMTransformer, which is not run here"),
+        ("modules.json", [MLM_FIRST], "lists MLMTransformer, which is not supported"),
         ("modules.json", [{"path": "", "type": "sentence_transformers.models.Router"}], "lists Router, "),
         (
             "modules.json",
@@ -226,43 +226,43 @@ def test_another_pooling_makes_rows_stale(folder: Path) -> None:
     ],
     ids=str,
 )
-def test_what_is_not_done_is_refused_in_one_line(folder: Path, file: str, content: Any, says: str) -> None:
-    """With the file and what it says, before the first document."""
-    say(folder, file, content)
+def test_unsupported_values_are_rejected_in_one_line(
+    folder: Path, file: str, content: Any, says: str
+) -> None:
+    """With the file and its value, before the first document."""
+    write_json(folder, file, content)
 
     assert_refused(folder, file, says)
 
 
 @pytest.mark.parametrize("task", ["feature-extraction", None])
-def test_a_transformer_that_gives_no_logits_is_refused(folder: Path, task: str | None) -> None:
-    """Its library would pool hidden states."""
+def test_a_transformer_without_logits_is_rejected(folder: Path, task: str | None) -> None:
+    """The library would pool its hidden states."""
     transformer = {"path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}
-    say(folder, "modules.json", [transformer, SPLADE_NEXT])
-    say(folder, "sentence_bert_config.json", {"transformer_task": task} if task else {})
+    write_json(folder, "modules.json", [transformer, SPLADE_NEXT])
+    write_json(folder, "sentence_bert_config.json", {"transformer_task": task} if task else {})
 
-    assert_refused(folder, "sentence_bert_config.json", f"says transformer_task {task!r}")
+    assert_refused(folder, "sentence_bert_config.json", f"has transformer_task {task!r}")
 
 
-def test_a_pooling_file_that_is_not_there_is_refused(folder: Path) -> None:
-    """A folder that was copied in part."""
+def test_a_missing_pooling_file_is_rejected(folder: Path) -> None:
+    """As in a partial copy of a folder."""
     (folder / POOLING).unlink()
 
-    with pytest.raises(
-        ConfigError, match=r"1_SpladePooling has no config.json; give a complete model folder"
-    ):
-        sparse_model(str(folder))
+    with pytest.raises(ConfigError, match=r"1_SpladePooling has no config.json. Set a complete model folder"):
+        read_sparse_model(str(folder))
 
 
-def test_a_path_that_is_none_is_refused(folder: Path) -> None:
-    """JSON, and still senseless."""
-    say(folder, "modules.json", [{**MLM_FIRST, "path": 7}, SPLADE_NEXT])
+def test_an_invalid_path_is_rejected(folder: Path) -> None:
+    """It is valid JSON, but not a string."""
+    write_json(folder, "modules.json", [{**MLM_FIRST, "path": 7}, SPLADE_NEXT])
 
-    with pytest.raises(ConfigError, match=r"^embeddings.sparse.model: the files of .* make no sense"):
-        sparse_model(str(folder))
+    with pytest.raises(ConfigError, match=r"^embeddings.sparse.model: the files in .* are invalid"):
+        read_sparse_model(str(folder))
 
 
 def assert_refused(folder: Path, file: str, says: str) -> None:
-    """By the stage, in one line."""
+    """The stage rejects the folder in one line."""
     with pytest.raises(ConfigError, match=rf"^embeddings.sparse.model: .*{file} {says}") as raised:
         SparseStage(SparseOptions(model=str(folder)))
 

@@ -1,4 +1,4 @@
-"""The vector cache: exact, bounded, shared, and never a reason for an item to fail."""
+"""The vector cache: exact, limited in size, shared, and never the reason for a failed item."""
 
 import os
 import random
@@ -21,8 +21,8 @@ from ingest_tests.conftest import clean_environment
 from ingest_tests.embedders.cached_vectors import LITTLE, PLENTY, are_same, made_vectors, some_texts
 
 
-def test_what_comes_back_is_bit_for_bit_what_was_put(cache: VectorCache):
-    """Also the numbers that compare in odd ways."""
+def test_vectors_are_returned_bit_for_bit(cache: VectorCache):
+    """Also NaN, infinities and negative zero."""
     odd = np.array([[0.0, -0.0, np.inf, 1e-45], [np.nan, -np.inf, 1.5, 3.4e38]], dtype=np.float32)
 
     cache.put("model", ["a", "b"], odd)
@@ -31,7 +31,7 @@ def test_what_comes_back_is_bit_for_bit_what_was_put(cache: VectorCache):
 
 
 def test_models_do_not_share_vectors(cache: VectorCache):
-    """The same text means something else to another model, also when names run together."""
+    """Also if model name and text run together to the same string."""
     cache.put("model", ["a text"], made_vectors(1))
 
     assert cache.get("model a", ["text"]) == [None]
@@ -39,7 +39,7 @@ def test_models_do_not_share_vectors(cache: VectorCache):
 
 
 def test_any_text_is_a_key(cache: VectorCache):
-    """Empty, twice in one call, with lone surrogates or zeros."""
+    """Empty, repeated in one call, with lone surrogates or NUL characters."""
     texts = ["", "\ud800", "a\0b", "a", "\ud800"]
 
     cache.put("model", texts, np.arange(5, dtype=np.float32)[:, None])
@@ -48,13 +48,13 @@ def test_any_text_is_a_key(cache: VectorCache):
 
 
 def test_a_vector_per_text_is_required(cache: VectorCache):
-    """A count that does not fit is a mistake of the caller's, not of the disk's."""
+    """A wrong count is an error of the caller, not of the disk."""
     with pytest.raises(ValueError):
         cache.put("model", ["a", "b"], made_vectors(1))
 
 
 def test_vectors_outlive_the_process_that_made_them(cache_path: Path):
-    """A second cache on the same file stands for the next run."""
+    """A second cache object on the file stands for the next run."""
     first = VectorCache(cache_path, PLENTY)
     first.put("model", some_texts(700), made_vectors(700))
     first.close()
@@ -63,22 +63,22 @@ def test_vectors_outlive_the_process_that_made_them(cache_path: Path):
     assert all(are_same(VectorCache(cache_path, PLENTY).get("model", some_texts(700)), made_vectors(700)))
 
 
-def test_the_oldest_leave_first(cache_path: Path):
-    """What was written last stays."""
+def test_the_oldest_are_deleted_first(cache_path: Path):
+    """The most recent writes stay."""
     cache = VectorCache(cache_path, LITTLE)
     cache.put("model", some_texts(400), made_vectors(400))
 
     cache.put("model", [f"new {index}" for index in range(300)], made_vectors(300, seed=1))
 
-    kept = [vector is not None for vector in cache.get("model", some_texts(400))]
-    assert False in kept
-    assert kept == sorted(kept)
+    is_there = [vector is not None for vector in cache.get("model", some_texts(400))]
+    assert False in is_there
+    assert is_there == sorted(is_there)
     cache.close()
     assert cache_path.stat().st_size <= LITTLE
 
 
-def test_a_lowered_bound_shrinks_the_file(cache_path: Path):
-    """The setting is about the disk, not about a counter."""
+def test_a_lowered_limit_shrinks_the_file(cache_path: Path):
+    """The limit is about disk space, not about a counter."""
     large = VectorCache(cache_path, PLENTY)
     large.put("model", some_texts(3000), made_vectors(3000))
     large.close()
@@ -94,8 +94,8 @@ def test_a_lowered_bound_shrinks_the_file(cache_path: Path):
     assert are_same(found, made_vectors(1, seed=1)) == [True]
 
 
-def test_a_put_that_is_larger_than_the_bound_keeps_the_bound(cache_path: Path):
-    """One huge document may not fill the disk."""
+def test_a_put_larger_than_the_limit_keeps_the_limit(cache_path: Path):
+    """One huge document must not fill the disk."""
     cache = VectorCache(cache_path, LITTLE)
     cache.put("model", some_texts(9000), made_vectors(9000))
     cache.put("model", ["last"], made_vectors(1))
@@ -114,7 +114,7 @@ _HISTORY = st.lists(st.tuples(st.sampled_from(["put", "get", "reopen"]), _SOME),
 def test_any_history_is_that_of_a_dict_that_forgets_its_oldest(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str, list[str]]], bound: int
 ):
-    """What was put last comes back or is gone, and what is gone was written before what is there."""
+    """A deleted vector was written before all that are left."""
     path = tmp_path_factory.mktemp("history") / "vectors.sqlite"
     cache, model = VectorCache(path, bound), dict[str, np.ndarray]()
     for number, (act, texts) in enumerate(history):
@@ -139,8 +139,8 @@ def test_any_history_is_that_of_a_dict_that_forgets_its_oldest(
     assert not path.exists() or path.stat().st_size <= bound
 
 
-def test_a_damaged_entry_is_gone_and_can_be_put_again(cache: VectorCache, cache_path: Path):
-    """Its neighbours stay."""
+def test_a_damaged_entry_is_a_miss_and_can_be_replaced(cache: VectorCache, cache_path: Path):
+    """Other entries stay."""
     cache.put("model", some_texts(3), made_vectors(3))
     with sqlite3.connect(cache_path) as other:
         other.execute("UPDATE vectors SET content = zeroblob(length(content)) WHERE id = 2")
@@ -156,30 +156,30 @@ def test_a_damaged_entry_is_gone_and_can_be_put_again(cache: VectorCache, cache_
 def test_flipped_bits_never_give_a_wrong_vector(
     tmp_path_factory: pytest.TempPathFactory, seed: int, flips: int
 ):
-    """Anywhere in the file: header, trees, rows; also not after more was written into what is left."""
+    """Anywhere in the file, also after further writes."""
     path = tmp_path_factory.mktemp("flipped") / "vectors.sqlite"
     cache = VectorCache(path, PLENTY)
     cache.put("model", some_texts(60), made_vectors(60))
     cache.close()
-    content, chance = bytearray(path.read_bytes()), random.Random(seed)
+    content, randomness = bytearray(path.read_bytes()), random.Random(seed)
     for _ in range(flips):
-        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        content[randomness.randrange(len(content))] ^= 1 << randomness.randrange(8)
     path.write_bytes(content)
 
     cache = VectorCache(path, PLENTY)
     for _ in range(3):
-        found = cache.get("model", some_texts(60))
+        vectors = cache.get("model", some_texts(60))
         assert all(
             vector is None or is_same
-            for vector, is_same in zip(found, are_same(found, made_vectors(60)), strict=True)
+            for vector, is_same in zip(vectors, are_same(vectors, made_vectors(60)), strict=True)
         )
         cache.put("model", some_texts(60), made_vectors(60))
     cache.close()
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 9000])
-def test_a_file_that_is_no_database_is_replaced(cache_path: Path, content: bytes):
-    """A cache that cannot be read is a cache that is empty."""
+def test_a_file_that_is_not_a_database_is_replaced(cache_path: Path, content: bytes):
+    """An unreadable cache counts as empty."""
     cache_path.parent.mkdir()
     cache_path.write_bytes(content)
     cache = VectorCache(cache_path, PLENTY)
@@ -193,7 +193,7 @@ def test_a_file_that_is_no_database_is_replaced(cache_path: Path, content: bytes
 
 @pytest.mark.parametrize("change", ["PRAGMA user_version=1", "PRAGMA application_id=7", "DROP TABLE vectors"])
 def test_a_file_of_another_version_or_program_is_replaced(cache_path: Path, change: str):
-    """Its vectors are embedded again."""
+    """Its vectors are computed again."""
     old = VectorCache(cache_path, PLENTY)
     old.put("model", ["a"], made_vectors(1))
     old.close()
@@ -210,8 +210,8 @@ def test_a_file_of_another_version_or_program_is_replaced(cache_path: Path, chan
 
 
 @pytest.mark.parametrize("is_whole_folder", [False, True])
-def test_a_deleted_cache_file_is_made_again(cache: VectorCache, cache_path: Path, is_whole_folder: bool):
-    """Else a run goes on writing into a file that no other process can find."""
+def test_a_deleted_cache_file_is_recreated(cache: VectorCache, cache_path: Path, is_whole_folder: bool):
+    """Otherwise a run would write into a file that no other process can find."""
     cache.put("model", ["a"], made_vectors(1))
     if is_whole_folder:
         shutil.rmtree(cache_path.parent)
@@ -225,8 +225,8 @@ def test_a_deleted_cache_file_is_made_again(cache: VectorCache, cache_path: Path
     other.close()
 
 
-def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    """A cache is a convenience: the vectors are made again."""
+def test_a_folder_that_is_not_writable_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """The vectors are computed again."""
     (tmp_path / "file").write_text("not a folder")
     cache = VectorCache(tmp_path / "file" / "vectors.sqlite", PLENTY)
 
@@ -239,10 +239,10 @@ def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: py
     assert "vector cache" in caplog.text
 
 
-def test_a_full_disk_is_told_once_and_reading_goes_on(
+def test_a_full_disk_is_logged_once_and_reading_continues(
     cache: VectorCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """SQLite is told that no page is left."""
+    """SQLite gets no further page."""
     cache.put("model", ["a"], made_vectors(1))
     cache.close()
 
@@ -264,7 +264,7 @@ def test_a_full_disk_is_told_once_and_reading_goes_on(
 def test_a_locked_file_is_a_miss(
     cache: VectorCache, cache_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """Another process holds it for longer than this one waits; it is kept, and works afterwards."""
+    """After another process has locked it for too long; it is kept, and works afterwards."""
     cache.put("model", ["a"], made_vectors(1))
     cache.close()
     monkeypatch.setattr("ingest_assets.embedders.cache._BUSY_SECONDS", 0.01)
@@ -280,7 +280,7 @@ def test_a_locked_file_is_a_miss(
 
 
 def test_threads_share_a_cache(cache: VectorCache):
-    """Each finds what the others put."""
+    """Each finds the vectors of the others."""
 
     def put_and_get(number: int) -> bool:
         texts = [f"{number} {index}" for index in range(40)]
@@ -331,7 +331,7 @@ def _go(process: subprocess.Popen[str]) -> None:
 
 
 def test_processes_share_a_file(cache_path: Path):
-    """Two that make the file at the same moment, and find all of each other's vectors."""
+    """Two processes create it at the same time and find each other's vectors."""
     writers = [_writer(cache_path, name, 40) for name in ("first", "second")]
     for writer in writers:
         _go(writer)
@@ -345,17 +345,17 @@ def test_processes_share_a_file(cache_path: Path):
 
 
 def test_a_killed_process_leaves_a_file_that_works(cache_path: Path):
-    """What it had put before is there, and whole."""
+    """Everything that it had written is there and valid."""
     writer = _writer(cache_path, "killed", 100_000)
     _go(writer)
-    reader, found = VectorCache(cache_path, PLENTY), 0
-    while found < 5:
-        found = sum(v is not None for v in reader.get("model", [f"killed {n} 0" for n in range(50)]))
+    reader, count = VectorCache(cache_path, PLENTY), 0
+    while count < 5:
+        count = sum(v is not None for v in reader.get("model", [f"killed {n} 0" for n in range(50)]))
     os.kill(writer.pid, signal.SIGKILL)
     writer.wait()
 
     after = reader.get("model", [f"killed {n} 0" for n in range(50)])
-    assert sum(v is not None for v in after) >= found
+    assert sum(v is not None for v in after) >= count
     assert all(v is None or (v == number).all() for number, v in enumerate(after))
     reader.put("model", ["after"], made_vectors(1))
     assert are_same(reader.get("model", ["after"]), made_vectors(1)) == [True]

@@ -1,4 +1,4 @@
-"""Lexical rows and statistics of some texts, made without a home."""
+"""Lexical rows and statistics of some texts, without a home."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from ingest_assets.stages.lexical import count_terms
 
 
 def lexical_rows(texts: Mapping[str, str], options: LexicalOptions, language: str = "en") -> pa.Table:
-    """The rows of chunks with these ids and texts, all of one document."""
+    """Return the rows of chunks with these ids and texts, all of one document."""
     analysis = analysis_for(options, language)
     columns = {
         "chunk_id": pa.array(texts, pa.string()),
@@ -26,7 +26,7 @@ def lexical_rows(texts: Mapping[str, str], options: LexicalOptions, language: st
 
 
 def stats_by_hand(rows: pa.Table) -> CorpusStats:
-    """What the statistics must say."""
+    """Return the expected statistics."""
     frequencies = Counter(term for terms in rows["terms"].to_pylist() for term in terms)
     lengths = rows["length"].to_pylist()
     return CorpusStats(len(lengths), sum(lengths) / len(lengths), frequencies)

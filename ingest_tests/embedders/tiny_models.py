@@ -1,4 +1,4 @@
-"""Real models, small enough to make in a test: random weights, a tokenizer of a few words."""
+"""Tiny real models: random weights and a tokenizer of a few words."""
 
 import json
 from pathlib import Path
@@ -42,13 +42,13 @@ SHAPE: dict[str, Any] = {
 
 
 def make_model(folder: Path, kind: str = "bert", **files: Any) -> str:
-    """A model folder; `files` are JSON files of sentence-transformers, by name without suffix."""
+    """Create a model folder; `files` are JSON files of sentence-transformers, by name without suffix."""
     import torch
 
     torch.manual_seed(7)
     words = _write_tokenizer(folder)
     model = _model(kind, len(words))
-    for parameter in model.parameters():  # the usual start is so flat that all texts are alike
+    for parameter in model.parameters():  # with default weights the vectors of all texts are nearly equal
         torch.nn.init.normal_(parameter, std=0.25)
     model.save_pretrained(folder)
     for name, content in files.items():
@@ -59,7 +59,7 @@ def make_model(folder: Path, kind: str = "bert", **files: Any) -> str:
 
 
 def modules(*kinds: str) -> list[dict[str, Any]]:
-    """What `modules.json` holds; the first is the transformer."""
+    """Return the content of `modules.json`; the first module is the transformer."""
     paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
     return [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}

@@ -1,4 +1,4 @@
-"""A tiny masked-language model with random weights and a WordPiece vocabulary of its own."""
+"""A tiny masked-language model with random weights and its own WordPiece vocabulary."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def write_model(folder: Path) -> Path:
-    """A whole model folder, as a hub would give it."""
+    """Create a complete model folder, as from a hub."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast

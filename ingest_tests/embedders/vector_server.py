@@ -1,4 +1,4 @@
-"""An embeddings endpoint on this machine, which answers rightly unless its script says otherwise."""
+"""An embeddings endpoint on this machine with correct answers, unless its script returns another."""
 
 import contextlib
 import hashlib
@@ -15,24 +15,24 @@ from ingest_assets.settings.embeddings import DenseOptions, RemoteOptions
 from ingest_tests.parsing.vision_server import Asked, Reply, VisionServer, answering
 
 DIM = 8
-QUICK = Pace(first_pause_seconds=0.001, longest_pause_seconds=0.002, longest_asked_seconds=0.05)
+QUICK = Pace(first_pause_seconds=0.001, max_pause_seconds=0.002, max_retry_after_seconds=0.05)
 TEXTS = ["one", "two words", "three words here", "four"]
 
 VectorScript = Callable[[int, list[str]], Reply | None]
 
 
 def first(number: int, reply: Reply) -> VectorScript:
-    """The first requests are answered so, and the others rightly."""
+    """Return this reply to the first requests, and correct answers afterwards."""
     return lambda n, texts: reply if n < number else None
 
 
 def poisoned(reply: Reply, *bad: str) -> VectorScript:
-    """Requests with these texts are answered so."""
+    """Return this reply to requests that contain one of these texts."""
     return lambda n, texts: reply if set(bad) & set(texts) else None
 
 
 def vector_of(text: str, dim: int = DIM) -> np.ndarray:
-    """What the endpoint makes of a text: always the same."""
+    """Return the endpoint's vector of a text, always the same."""
     seed = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8])
     return np.random.default_rng(seed).standard_normal(dim).astype(np.float32)
 
@@ -42,7 +42,7 @@ def vectors_of(texts: Sequence[str]) -> np.ndarray:
 
 
 def items_of(texts: Sequence[str], dim: int = DIM) -> list[dict[str, Any]]:
-    """The list `data` of a right answer."""
+    """Return the `data` of a correct answer."""
     return [
         {"object": "embedding", "index": index, "embedding": vector_of(text, dim).astype(float).tolist()}
         for index, text in enumerate(texts)
@@ -50,7 +50,7 @@ def items_of(texts: Sequence[str], dim: int = DIM) -> list[dict[str, Any]]:
 
 
 def answer_of(items: Any, tokens: int = 0) -> Reply:
-    """An answer with these items, whatever they are."""
+    """Return an answer with these items, valid or not."""
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return Reply(json.dumps({"object": "list", "data": items, "model": "m", "usage": usage}).encode())
 
@@ -61,7 +61,7 @@ def right_answer(texts: Sequence[str], dim: int = DIM) -> Reply:
 
 @dataclass
 class VectorServer:
-    """What was asked, as lists of texts."""
+    """A running server; `inputs` are the texts of its requests."""
 
     server: VisionServer
 
@@ -80,7 +80,7 @@ class VectorServer:
 
 @contextlib.contextmanager
 def serving(script: VectorScript = lambda number, texts: None, dim: int = DIM) -> Iterator[VectorServer]:
-    """A server for the length of a block; where the script says nothing, the answer is right."""
+    """Run a server inside a block; answers are correct unless the script returns one."""
 
     def reply(number: int, asked: Asked) -> Reply:
         texts = asked.body["input"]

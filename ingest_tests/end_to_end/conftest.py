@@ -21,7 +21,7 @@ SAMPLES = [
 
 @pytest.fixture(scope="session")
 def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with samples of every format, among them one that takes a while."""
+    """A folder with samples of every format, including a slow one."""
     folder = tmp_path_factory.mktemp("documents")
     for name in SAMPLES:
         shutil.copy(samples_folder() / name, folder / name)

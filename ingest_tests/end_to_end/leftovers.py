@@ -12,7 +12,7 @@ from ingest_tests.conftest import Command
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 120) -> None:
-    """Look again until it is true."""
+    """Poll until the condition is true."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "what the test waits for did not happen"
@@ -20,33 +20,33 @@ def wait_until(condition: Callable[[], Any], seconds: float = 120) -> None:
 
 
 def staged(command: Command) -> set[str]:
-    """The names of the documents' parts that doctags has finished and not committed."""
+    """Return the names of the documents' parts that doctags has finished but not committed."""
     parts = (command.home / "data" / "doctags" / ".parts").rglob("[!.]*.parquet")
     return {part.name for part in parts}
 
 
 def attempts(command: Command) -> list[ManifestRow]:
-    """Every attempt of doctags at a document, in order."""
+    """Return every attempt of doctags at a document, in order."""
     return list(read_manifest(command.home / "state" / "manifests" / "doctags.jsonl"))
 
 
 def outputs(rows: Iterable[ManifestRow]) -> set[str]:
-    """The names of the parts that some attempts made."""
+    """Return the names of the parts that some attempts wrote."""
     return {Path(path).name for row in rows for path in row.outputs}
 
 
 def below(pid: int) -> list[psutil.Process]:
-    """Every process that a process started, directly or not."""
+    """Return every process that a process started, directly or indirectly."""
     return psutil.Process(pid).children(recursive=True)
 
 
 def are_gone(processes: Iterable[psutil.Process]) -> bool:
-    """True when none of them runs any more."""
+    """True if none of them is running any more."""
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
 def line_of(process: psutil.Process) -> str:
-    """The command line of a process that may just be ending."""
+    """Return the command line of a process that may be ending."""
     try:
         return " ".join(process.cmdline())
     except psutil.Error:

@@ -1,9 +1,9 @@
-"""Runs the `ingest` command in forked children that may be killed at any durable step.
+"""Runs the `ingest` command in forked children that can be killed at any durable step.
 
-`python -m ingest_tests.end_to_end.mortal` imports what is dear once, and then reads one JSON object per line:
-`{"arguments": […], "die_at": N or 0}`. Each is run by a child of its own, which ends itself with SIGKILL at
-its Nth step: when a file is about to take its place or has just taken it, or a database is to be written.
-The answer is the child's exit code, -9 when it died.
+`python -m ingest_tests.end_to_end.mortal` does slow imports once, and then reads one JSON object per line:
+`{"arguments": […], "die_at": N or 0}`. Each is run by a separate child, which kills itself with SIGKILL at
+its Nth step: before or after a file is replaced, or before a database is written. The answer is the child's
+exit code, -9 if it died.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _LONGEST_S = 600.0
 
 
 def main() -> None:
-    """Import, then fork for every line; nothing may have started threads before."""
+    """Import, then fork for every line; no thread may be started before."""
     os.environ["OMP_NUM_THREADS"] = "1"
     from ingest_assets.cli.main import run
     from ingest_assets.embedders.providers import open_dense
@@ -29,7 +29,7 @@ def main() -> None:
 
     for module in PRELOAD:
         importlib.import_module(module)
-    open_dense(DenseOptions())  # for what it imports
+    open_dense(DenseOptions())  # for its imports
     _say("ready")
     for line in sys.stdin:
         wish = json.loads(line)
@@ -46,7 +46,9 @@ def _say(word: str) -> None:
 
 
 def _live(run: Any, arguments: list[str], die_at: int) -> int:
-    faulthandler.dump_traceback_later(_LONGEST_S, exit=True)  # else one that waits for the dead never ends
+    faulthandler.dump_traceback_later(
+        _LONGEST_S, exit=True
+    )  # else a child that waits for a dead process never ends
     if die_at:
         _die_at_step(die_at)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
@@ -54,7 +56,7 @@ def _live(run: Any, arguments: list[str], die_at: int) -> int:
 
 
 def _die_at_step(number: int) -> None:
-    """Even steps end before they happen, odd ones after."""
+    """Even steps die before they happen, odd ones after."""
     import sqlalchemy as sa
 
     steps = itertools.count(1)

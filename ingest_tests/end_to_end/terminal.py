@@ -1,4 +1,4 @@
-"""A terminal with a shell in it: what is typed, what is on the screen, and Ctrl-C as the kernel makes it."""
+"""A terminal with a shell: type commands, read the screen, and press Ctrl-C like a user."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ PROMPT = re.compile(r"<back (\d+)>")
 
 
 class Terminal:
-    """An interactive bash on a terminal of its own. Each command is a job in the foreground, as in life."""
+    """An interactive bash on its own terminal. Each command is a foreground job, as in real use."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._master, slave = pty.openpty()
@@ -37,30 +37,30 @@ class Terminal:
         self.wait_for(PROMPT.pattern)
 
     def type(self, line: str) -> None:
-        """A command, on a clean screen."""
+        """Type a command on a clear screen."""
         self._text.clear()
         os.write(self._master, line.encode() + b"\n")
 
     def press(self, keys: bytes = CTRL_C) -> float:
-        """Press a key; gives the moment."""
+        """Press a key; return the time."""
         os.write(self._master, keys)
         return time.monotonic()
 
     @property
     def screen(self) -> str:
-        """Everything written since the command was typed."""
+        """Return everything printed since the command was typed."""
         return self._text.decode("utf-8", "replace")
 
     def wait_for(self, pattern: str, seconds: float = 60) -> re.Match[str]:
-        """Wait until the screen shows it."""
+        """Wait until the screen shows the text."""
         deadline = time.monotonic() + seconds
-        while (found := re.search(pattern, self.screen)) is None:
+        while (match := re.search(pattern, self.screen)) is None:
             assert time.monotonic() < deadline, f"{pattern} is not on the screen: {self.screen[-2000:]!r}"
             time.sleep(0.02)
-        return found
+        return match
 
     def exit_code(self, seconds: float = 60) -> int:
-        """Wait until the prompt is back; gives the command's exit code."""
+        """Wait for the prompt; return the command's exit code."""
         return int(self.wait_for(PROMPT.pattern, seconds)[1])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Whatever happens to the documents and to the machine, the tables are those of a clean rebuild."""
+"""Whatever happens to the documents and the machine, the tables equal those of a clean rebuild."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ from ingest_tests.conftest import clean_environment, examples_times
 pytestmark = pytest.mark.fuzz
 
 ASSETS = ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical")
-# What says where and when a document came in, and not what it is.
+# Columns with the place and time of a document, not its content.
 HISTORY = ("batch", "seq")
 NAMES = ("a.md", "b.md", "deep/c.md", "d.html", "broken.pdf")
 WORDS = ("bees", "wasps", "hornets")
@@ -36,7 +36,7 @@ EASY = {
 
 
 class Machine:
-    """Runs commands in processes that may die; what is dear to import is imported once."""
+    """Runs commands in processes that can die; slow imports are done once."""
 
     def __init__(self) -> None:
         line = [sys.executable, "-m", "ingest_tests.end_to_end.mortal"]
@@ -46,7 +46,7 @@ class Machine:
         assert self._answer() == "ready"
 
     def run(self, *arguments: object, die_at: int = 0) -> int:
-        """The exit code of a command; -9 when it died."""
+        """Return the exit code of a command; -9 if it died."""
         assert self._process.stdin is not None
         wish = {"arguments": list(map(str, arguments)), "die_at": die_at}
         self._process.stdin.write(json.dumps(wish) + "\n")
@@ -90,7 +90,7 @@ class World:
         (home / "ingest.toml").write_text("\n".join(sources))
 
     def act(self, action: str, folder: str, name: str, word: str, number: int) -> None:
-        """One thing that happens."""
+        """Do one thing of a history."""
         path = self.root / folder / name
         if action == "write":
             self.write(path, word)
@@ -108,7 +108,7 @@ class World:
             self.machine.run("all", "--home", self.root / "home", die_at=number if action == "crash" else 0)
 
     def write(self, path: Path, word: str) -> None:
-        """A document that no other one equals."""
+        """Write a unique document."""
         path.parent.mkdir(exist_ok=True)
         self.writes += 1
         path.write_text(_text(path.name, f"{word} {self.writes}"))
@@ -125,12 +125,12 @@ class World:
             self.machine.run("queue", "enqueue", f"q-{name}", "--path", path, "--home", home)
 
     def settled(self) -> Path:
-        """The home after one more run that nothing interrupts."""
+        """Return the home after one more, uninterrupted run."""
         assert self.machine.run("all", "--home", self.root / "home") in (0, 1)
         return self.root / "home"
 
     def rebuilt(self) -> Path:
-        """Another home that sees all of it for the first time."""
+        """Return another home that ingests all of it at once."""
         home = self.root / "rebuilt"
         self._settings(home)
         self._enqueue(home)
@@ -138,7 +138,7 @@ class World:
         return home
 
     def expected(self) -> dict[str, str]:
-        """What the documents table must hold: ids and hashes."""
+        """Return what the documents table must contain: ids and hashes."""
         files = {
             f"{folder}:{path.relative_to(self.root / folder).as_posix()}": path
             for folder in ("one", "two")
@@ -150,7 +150,7 @@ class World:
 
 
 def _text(name: str, words: str) -> str:
-    """Long enough to be admitted, unless it repeats another."""
+    """Return a text that is long enough to be admitted, unless it repeats another."""
     if name.endswith(".pdf"):
         return f"%PDF-1.7 {words}"
     all_of_it = f"All that a keeper of bees should know of {words}."
@@ -160,7 +160,7 @@ def _text(name: str, words: str) -> str:
 
 
 def table(home: Path, asset: str) -> list[dict[str, Any]]:
-    """All rows of an asset, whatever batch they are in."""
+    """Return all rows of an asset, over all batches."""
     paths = sorted((home / "data" / asset).glob("*.parquet"))
     frames = [pl.read_parquet(path).drop(*HISTORY, strict=False) for path in paths]
     rows = [row for frame in frames for row in frame.to_dicts()]
@@ -171,7 +171,7 @@ def table(home: Path, asset: str) -> list[dict[str, Any]]:
 
 
 def failures(home: Path, asset: str) -> dict[str, str]:
-    """Every failure of an asset: id and code."""
+    """Return every failure of an asset: id and code."""
     footers = [read_footer(path) for path in (home / "data" / asset).glob("*.parquet")]
     return {item: each.error.code for footer in footers if footer for item, each in footer.failures.items()}
 
@@ -190,7 +190,7 @@ events = st.tuples(
 def test_the_tables_always_equal_a_clean_rebuild(
     machine: Machine, history: list[tuple[str, str, str, str, int]]
 ) -> None:
-    """Files come, change, move and go, artifacts are queued, and runs are killed at any durable step."""
+    """Files are added, changed, moved and deleted, artifacts queued, and runs killed at any durable step."""
     root = Path(tempfile.mkdtemp())
     try:
         world = World(root, machine)

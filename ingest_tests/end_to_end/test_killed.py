@@ -1,4 +1,4 @@
-"""A killed machine never costs finished work."""
+"""A killed machine never loses finished work."""
 
 import os
 import signal
@@ -20,10 +20,10 @@ def _start(command: Command, folder: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(line, env=clean_environment(), start_new_session=True, **quiet)
 
 
-def test_a_run_killed_in_the_middle_of_doctags_continues_and_ends_in_the_same_bytes(
+def test_a_run_killed_during_doctags_continues_and_ends_in_the_same_bytes(
     ingest: Command, documents: Path, new_home
 ):
-    """Power may fail at any moment: only unfinished items are computed, and no byte differs."""
+    """Only unfinished items are computed, and no byte differs."""
     process = _start(ingest, documents)
     wait_until(lambda: len(staged(ingest)) >= 2)
     workers = below(process.pid)
@@ -44,7 +44,7 @@ def test_a_run_killed_in_the_middle_of_doctags_continues_and_ends_in_the_same_by
 
 
 def test_sigterm_ends_the_run_as_ctrl_c_does(ingest: Command, documents: Path):
-    """A supervisor stops all processes of a service; what is finished is kept and none stays behind."""
+    """A supervisor signals all processes of a service; finished documents are kept and no process is left."""
     process = _start(ingest, documents)
     wait_until(lambda: len(staged(ingest)) >= 1)
     workers = below(process.pid)

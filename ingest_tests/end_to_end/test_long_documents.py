@@ -1,15 +1,15 @@
-"""A long document is read by all workers, and nobody can tell from the result."""
+"""A long document is read by all workers, with the same result."""
 
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ingest_assets.parsing.page_ranges import SHORTEST
+from ingest_assets.parsing.page_ranges import MIN_RANGE_PAGES
 from ingest_tests.conftest import Command
 from ingest_tests.parsing.pdf.papers import WIDTH, Sheet, paper
 
-PAGES = 2 * SHORTEST + 1
+PAGES = 2 * MIN_RANGE_PAGES + 1
 
 
 def _page(sheet: Sheet, number: int) -> None:
@@ -23,17 +23,17 @@ def shelf(tmp_path: Path) -> Path:
     folder = tmp_path / "shelf"
     folder.mkdir()
     pages = (partial(_page, number=number) for number in range(1, PAGES + 1))
-    # a picture's worth of bytes behind the end, as large files have them
+    # as many bytes as a picture, after the end, so that the file is large
     (folder / "book.pdf").write_bytes(paper(*pages) + b"\n%" + b"x" * 100_000)
     (folder / "note.md").write_text("# Note\n\nThe keeper weighs each hive in autumn.\n", encoding="utf-8")
     return folder
 
 
 @pytest.mark.slow
-def test_two_workers_share_a_long_document_and_make_the_bytes_that_one_makes(
+def test_two_workers_share_a_long_document_with_the_bytes_of_one_worker(
     ingest: Command, shelf: Path, new_home
 ):
-    """Its pages are staged before its turn comes, and gone when the table is there."""
+    """Its pages are staged before its turn, and removed when the table is written."""
     shared = ingest("doctags", "--input", shelf, "--workers", 2)
     alone = new_home("alone")
     single = alone("doctags", "--input", shelf, "--workers", 1)
@@ -46,7 +46,7 @@ def test_two_workers_share_a_long_document_and_make_the_bytes_that_one_makes(
 
 @pytest.mark.slow
 def test_a_second_run_reads_no_page_again(ingest: Command, shelf: Path):
-    """What is current is not even counted."""
+    """Not even to count the pages."""
     ingest("doctags", "--input", shelf, "--workers", 2)
 
     assert "doctags pages" not in ingest("doctags", "--workers", 2).stderr

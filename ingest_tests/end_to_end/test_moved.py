@@ -1,4 +1,4 @@
-"""A file that moves costs no conversion, and the tables end up as if it had always been there."""
+"""A moved file is not converted again, and the tables end up as if it had always been there."""
 
 from pathlib import Path
 
@@ -11,18 +11,18 @@ from ingest_tests.parsing.documents import pdf
 pytestmark = pytest.mark.graph  # runs the whole graph many times
 
 ASSETS = ("documents", "doctags", "admission", "chunks", "embeddings/dense", "embeddings/lexical")
-# A limit refuses documents that are converted and makes no row stale: with it, conversions show as failures.
+# A limit rejects documents when they are converted and makes no row stale, so conversions show as failures.
 NO_CONVERSION = {"INGEST_PARSING__MAX_PAGES": "1"}
 
 
 def _write_handbook(path: Path) -> None:
-    """Two pages of text."""
+    """Write two pages of text."""
     page = [(72, 760 - 14 * at, 11, f"Line {at} of the handbook, on swarms and stores.") for at in range(30)]
     path.write_bytes(pdf([page, page[:5]]))
 
 
 def _tables(command: Command) -> dict[str, pl.DataFrame]:
-    """Every table without batches and numbers, which tell of the way a document came."""
+    """Return every table without batches and numbers, which depend on a document's history."""
     frames = {asset: pl.read_parquet(command.home / "data" / asset / "*.parquet") for asset in ASSETS}
     return {
         asset: frame.drop("batch", "seq", strict=False).sort(
@@ -38,7 +38,7 @@ def _homes(command: Command) -> dict[str, tuple[str, int]]:
 
 
 def test_a_moved_document_is_not_converted_again(ingest: Command, notes: Path, new_home):
-    """And the tables are those of a home that never saw it elsewhere, but for batch and number."""
+    """The tables equal those of a home that never had it elsewhere, except for batch and number."""
     _write_handbook(notes / "handbook.pdf")
     ingest("all", "--input", notes)
     before = _homes(ingest)
@@ -61,8 +61,8 @@ def test_a_moved_document_is_not_converted_again(ingest: Command, notes: Path, n
         assert found.equals(expected), asset
 
 
-def test_force_converts_a_moved_document_for_real(ingest: Command, notes: Path):
-    """Whoever forces a run does not trust what is stored."""
+def test_force_converts_a_moved_document_again(ingest: Command, notes: Path):
+    """A forced run reuses nothing that is stored."""
     _write_handbook(notes / "handbook.pdf")
     ingest("doctags", "--input", notes)
     (notes / "handbook.pdf").rename(notes / "moved.pdf")

@@ -16,7 +16,7 @@ LIMIT_S = 600
 
 @pytest.fixture
 def documents(notes: Path) -> Path:
-    """Notes, a small PDF, a Word file, and the sample that is broken on purpose."""
+    """Notes, a small PDF, a Word file, and the broken sample."""
     for name in ("capping-and-moisture-trial.pdf", "association-rules.docx", "damaged-inspection-report.pdf"):
         shutil.copy(samples_folder() / name, notes / name)
     return notes
@@ -24,7 +24,7 @@ def documents(notes: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_tables_are_equal_over_every_backend(ingest: Command, documents: Path):
-    """With a document that is broken on purpose, whose failure must be equal too."""
+    """With a broken document, whose failure must be equal too."""
     pytest.importorskip("ray")
     numbers = {"INGEST_STAGES__DOCTAGS__WORKERS": "2", "INGEST_STAGES__CHUNKS__WORKERS": "2"}
     kinds = ",".join(kind for kind, _ in RUNS)

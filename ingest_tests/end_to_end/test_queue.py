@@ -1,4 +1,4 @@
-"""Lists of URLs, from the server to the vectors: shared between processes, killed, on either database."""
+"""Lists of URLs, from the server to the vectors: shared between processes, killed, on both databases."""
 
 import json
 import os
@@ -39,14 +39,14 @@ def postgres() -> Iterator[Postgres]:
 
 
 def page(visit: Visit) -> None:
-    """A small document about its own path; it takes a moment."""
+    """Serve a small document about its own path, after a moment."""
     time.sleep(0.05)
     text = f"# {visit.path}\n\nAll that a beekeeper should know about {visit.path} in the winter.\n"
     visit.reply(200, text.encode(), content_type="text/markdown")
 
 
 def write_list(path: Path, site: Site, count: int) -> Path:
-    """So many pages of the site, as a list to import."""
+    """Write this number of pages of the site as a list to import."""
     urls = [site.page(f"/{number}.md", page) for number in range(count)]
     path.write_text("".join(json.dumps({"id": f"doc-{n}", "url": url}) + "\n" for n, url in enumerate(urls)))
     return path
@@ -59,13 +59,13 @@ def start(command: Command, *arguments: object) -> "subprocess.Popen[bytes]":
 
 
 def vectors(command: Command) -> pl.DataFrame:
-    """The dense table."""
+    """Return the dense table."""
     return pl.read_parquet(command.home / "data/embeddings/dense/*.parquet")
 
 
 @pytest.mark.chaos
 def test_a_run_killed_while_it_fetches_loses_nothing(ingest: Command, site: Site, tmp_path: Path, new_home):
-    """What was fetched is not fetched again, what was under way is had at once, and no byte differs."""
+    """Fetched artifacts are not fetched again, leases are free at once, and no byte differs."""
     ingest("queue", "import", write_list(tmp_path / "list.jsonl", site, 40), **EASY)
     process = start(ingest, "queue", "run", "--workers", 2)
     wait_until(lambda: sum(site.count(f"/{n}.md") for n in range(40)) >= 8, 60)
@@ -89,7 +89,7 @@ def test_a_run_killed_while_it_fetches_loses_nothing(ingest: Command, site: Site
 def test_a_home_with_its_ledger_in_postgresql_works_the_same(
     ingest: Command, site: Site, tmp_path: Path, notes: Path, postgres: Postgres, new_home
 ):
-    """Folders and lists together; the tables are byte for byte those of a home on SQLite."""
+    """With folders and lists; the tables are byte-equal to those of a home on SQLite."""
     listed = write_list(tmp_path / "list.jsonl", site, 6)
     settings = EASY | {"INGEST_INTAKE__LEDGER": postgres.fresh_url()}
     other = new_home("home-on-sqlite")

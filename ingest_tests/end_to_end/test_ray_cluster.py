@@ -1,4 +1,4 @@
-"""A cluster of two nodes loses one in the middle of a stage."""
+"""A cluster of two nodes loses one during a stage."""
 
 import shutil
 import subprocess
@@ -38,7 +38,7 @@ def two_nodes():
 def test_every_document_is_there_and_none_twice_when_a_node_is_lost(
     ingest: Command, two_nodes, tmp_path: Path, new_home
 ):
-    """The tables have the very bytes of a run on this machine alone."""
+    """The tables are byte-equal to those of a local run."""
     cluster, nodes = two_nodes
     folder = _documents(tmp_path / "documents")
     where = {"INGEST_EXECUTION__BACKEND": "ray", "INGEST_EXECUTION__ADDRESS": cluster.address}
@@ -63,8 +63,8 @@ def test_every_document_is_there_and_none_twice_when_a_node_is_lost(
 
 
 @pytest.mark.slow
-def test_what_happens_on_the_cluster_is_in_the_log_of_the_run(ingest: Command, notes: Path):
-    """Whoever looks at the run in the UI sees where its workers are."""
+def test_the_log_of_the_run_shows_the_cluster(ingest: Command, notes: Path):
+    """The UI shows where the workers of a run are."""
     ingest.apart("doctags", "--input", notes, "--backend", "ray", "--workers", "1")
 
     with open_instance(Layout(ingest.home)) as instance:

@@ -1,4 +1,4 @@
-"""A rerun costs only what changed, and the same input gives the same bytes."""
+"""A rerun computes only what changed, and the same input gives the same bytes."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def _documents_in(home: Path, asset: str) -> set[str]:
 
 
 def test_a_second_run_computes_nothing_and_touches_no_byte(ingest: Command, notes: Path):
-    """The broken document is remembered too: trying it again would cost and change nothing."""
+    """The broken document is not retried either: that would change nothing."""
     (notes / "broken.pdf").write_bytes(b"%PDF-1.7\ncut off")
     first = ingest.json("all", "--input", notes, check=1)
     before = ingest.hashes()
@@ -41,7 +41,7 @@ def test_a_second_run_computes_nothing_and_touches_no_byte(ingest: Command, note
 
 
 def test_changing_one_file_recomputes_that_document_only(ingested: Command, ingested_notes: Path, new_home):
-    """And the tables are those of a home that never saw the old file."""
+    """The tables equal those of a home that never had the old file."""
     other = "# Swarms\n\nIn a warm spring a swarm may leave the hive as early as April.\n"
     (ingested_notes / "swarm.md").write_text(other, encoding="utf-8")
 
@@ -68,8 +68,8 @@ def test_deleting_a_file_removes_its_rows_from_every_table(ingested: Command, in
 
 
 @pytest.mark.graph
-def test_a_file_that_comes_back_returns_to_its_home_batch(ingested: Command, ingested_notes: Path):
-    """A document keeps its batch for life."""
+def test_a_restored_file_returns_to_its_batch(ingested: Command, ingested_notes: Path):
+    """A document never changes its batch."""
     before = ingested.hashes()
     (ingested_notes / "varroa.html").unlink()
     ingested("all")
@@ -82,10 +82,10 @@ def test_a_file_that_comes_back_returns_to_its_home_batch(ingested: Command, ing
 
 
 @pytest.mark.graph
-def test_new_chunk_size_recomputes_chunks_and_embeddings_and_leaves_doctags_alone(
+def test_new_chunk_size_recomputes_chunks_and_embeddings_but_not_doctags(
     ingested: Command, ingested_notes: Path
 ):
-    """Fingerprints chain: staleness flows down the graph and never up."""
+    """Fingerprints form a chain: changes affect only the stages below."""
     before = ingested.hashes()
 
     result = ingested.json("all", INGEST_CHUNKS__MAX_TOKENS="64")
@@ -100,7 +100,7 @@ def test_new_chunk_size_recomputes_chunks_and_embeddings_and_leaves_doctags_alon
 
 @pytest.mark.graph
 def test_touching_a_file_without_changing_it_changes_nothing(ingested: Command, ingested_notes: Path):
-    """Content decides, not the clock."""
+    """Only the content counts."""
     before = ingested.hashes()
     (ingested_notes / "swarm.md").write_text(NOTES["swarm.md"], encoding="utf-8")
 
@@ -112,7 +112,7 @@ def test_touching_a_file_without_changing_it_changes_nothing(ingested: Command, 
 
 @pytest.mark.graph
 def test_worker_count_and_policy_do_not_change_a_byte(ingest: Command, notes: Path, new_home):
-    """The same input gives the same bytes whatever ran it."""
+    """Whatever ran the documents."""
     ingest("all", "--input", notes, "--workers", 1)
     other = new_home("threads")
 
@@ -122,8 +122,8 @@ def test_worker_count_and_policy_do_not_change_a_byte(ingest: Command, notes: Pa
 
 
 @pytest.mark.graph
-def test_force_does_everything_again_and_keeps_what_it_replaces(ingested: Command, ingested_notes: Path):
-    """Forcing must not lose the table it replaces."""
+def test_force_recomputes_everything_and_keeps_the_old_tables(ingested: Command, ingested_notes: Path):
+    """The replaced tables go to quarantine."""
     before = ingested.hashes()
 
     result = ingested.json("chunk", "--from", "chunks", "--force")

@@ -1,4 +1,4 @@
-"""A stage that its budget stops: one clear reason, all numbers, and what is finished is kept."""
+"""A stage that its error budget stops: one clear reason, all numbers, and finished work is kept."""
 
 from collections import Counter
 from pathlib import Path
@@ -26,7 +26,7 @@ def mixed(notes: Path) -> Path:
 
 
 def _of_the_step(command: Command, step: str) -> tuple[str, dict[str, Any]]:
-    """What Dagster was told by the last run's failed step."""
+    """Return the metadata of the last run's failed step."""
     with open_instance(open_home(command.home).layout) as instance:
         (run, *_) = instance.get_runs(limit=1)
         records = instance.get_records_for_run(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE).records
@@ -37,15 +37,15 @@ def _of_the_step(command: Command, step: str) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("budget", [0, 1])
-def test_a_spent_budget_stops_the_stage_and_everybody_agrees_on_the_numbers(
+def test_an_exceeded_budget_stops_the_stage_and_all_report_the_same_numbers(
     ingest: Command, mixed: Path, budget: int
 ):
-    """The outcome, the manifest, Dagster and the command tell the same story."""
+    """The outcome, the manifest, Dagster and the command agree."""
     result = ingest.json("all", "--input", mixed, "--error-budget", budget, "--workers", 1, check=1)
 
     (reason,) = result["broken_batches"].values()
     totals = result["stages"]["doctags"]
-    description, told = _of_the_step(ingest, "doctags")
+    description, metadata = _of_the_step(ingest, "doctags")
     rows = attempts(ingest)
     finished = totals["succeeded"] + totals["failed"]
     assert (
@@ -53,30 +53,32 @@ def test_a_spent_budget_stops_the_stage_and_everybody_agrees_on_the_numbers(
         == description
         == (
             f"doctags stopped after {budget + 1} of {finished} finished items failed: the error budget is "
-            f"{budget}. What is finished is kept; the next run continues."
+            f"{budget}. Finished documents are kept. Run again to continue."
         )
     )
     assert totals["failed"] == budget + 1
     assert totals["cancelled"] >= 1
     assert totals["scheduled"] == totals["succeeded"] + totals["failed"] + totals["cancelled"]
-    assert {name: told[name] for name in COUNTS} == {name: totals[name] for name in COUNTS}
+    assert {name: metadata[name] for name in COUNTS} == {name: totals[name] for name in COUNTS}
     assert Counter(row.status for row in rows) == Counter(
         done=totals["succeeded"], failed=totals["failed"], cancelled=totals["cancelled"]
     )
-    assert [error["item_id"] for error in told["errors"]] == [each["doc_id"] for each in result["failures"]]
+    assert [error["item_id"] for error in metadata["errors"]] == [
+        each["doc_id"] for each in result["failures"]
+    ]
     assert len(result["failures"]) == budget + 1
     assert all(set(each.values()) == {0} for each in _later(result))
     assert outputs(rows) == staged(ingest)
 
 
 def _later(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """The stages that were not reached."""
+    """Return the stages that were not reached."""
     return [result["stages"][stage] for stage in ("chunks", "dense", "lexical")]
 
 
 @pytest.mark.graph
 def test_a_run_with_a_larger_budget_computes_only_what_is_missing(ingest: Command, mixed: Path, new_home):
-    """Nothing that was finished is read again, and no byte differs from a run without a budget."""
+    """Finished documents are not read again, and no byte differs from a run without a budget."""
     ingest("all", "--input", mixed, "--error-budget", 0, "--workers", 1, check=1)
     first, finished = attempts(ingest), staged(ingest)
 
@@ -93,8 +95,8 @@ def test_a_run_with_a_larger_budget_computes_only_what_is_missing(ingest: Comman
     assert ingest.hashes() == whole.hashes()
 
 
-def test_a_person_reads_the_reason_once_and_every_failure(ingest: Command, mixed: Path):
-    """Exit code 1, those that failed alike in one line, and why the batch is not complete."""
+def test_the_output_has_the_reason_once_and_every_failure(ingest: Command, mixed: Path):
+    """Exit code 1, equal failures in one line, and why the batch is not complete."""
     stopped = ingest("doctags", "--input", mixed, "--error-budget", 1, "--workers", 1, check=1)
 
     lines = stopped.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Another model, through the whole graph: in the middle of it, killed, and by two at once."""
+"""A model switch through the whole graph: interrupted, killed, and by two commands at once."""
 
 import hashlib
 import json
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.embedders.model_layout import read_layout
 from ingest_assets.settings.embeddings import PACKAGED_MODEL
-from ingest_assets.storage.model_sets import set_of
+from ingest_assets.storage.model_sets import read_table_set
 from ingest_tests.conftest import Command, clean_environment, write_notes
 from ingest_tests.end_to_end.test_any_history import Machine
 
@@ -35,11 +35,11 @@ FAMILIES = ("embeddings/dense", "embeddings/lexical")
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random model of another dimension, with the packaged one's tokenizer."""
+    """A random model of another dimension, with the packaged model's tokenizer."""
     import torch
     from transformers import BertConfig, BertModel
 
-    packaged, folder = Path(read_recipe(PACKAGED_MODEL).path), tmp_path_factory.mktemp("tiny")
+    packaged, folder = Path(read_layout(PACKAGED_MODEL).path), tmp_path_factory.mktemp("tiny")
     for path in packaged.rglob("*"):
         if path.suffix in {".json", ".txt"}:
             (folder / path.relative_to(packaged)).parent.mkdir(exist_ok=True)
@@ -55,21 +55,21 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
-    """Runs commands that may die."""
+    """Runs commands that can die."""
     machine = Machine()
     yield machine
     machine.close()
 
 
 def configure(home: Path, notes: Path, model: object = PACKAGED_MODEL, chars: int = 1) -> Command:
-    """A home with these settings."""
+    """Return a home with these settings."""
     home.mkdir(exist_ok=True)
     (home / "ingest.toml").write_text(SETTINGS.format(notes=notes, model=model, chars=chars))
     return Command(home)
 
 
 def served(home: Path) -> dict[str, dict[str, str]]:
-    """What readers of each family find: the bytes of every table."""
+    """Return the bytes of every active table, by family."""
     return {
         asset: {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in _tables(home, asset)}
         for asset in FAMILIES
@@ -77,18 +77,18 @@ def served(home: Path) -> dict[str, dict[str, str]]:
 
 
 def sets(home: Path, asset: str) -> list[str]:
-    """The set that each table says it is of."""
-    return [found.set for path in _tables(home, asset) if (found := set_of(path)) is not None]
+    """Return the set of each table."""
+    return [found.set for path in _tables(home, asset) if (found := read_table_set(path)) is not None]
 
 
 def _tables(home: Path, asset: str) -> list[Path]:
     return sorted((home / "data" / asset).glob("*.parquet"))
 
 
-def test_another_model_serves_when_it_is_whole_and_equals_a_clean_rebuild(
+def test_another_model_is_active_when_complete_and_equals_a_clean_rebuild(
     tmp_path: Path, notes: Path, tiny: Path, machine: Machine
 ):
-    """Killed again and again on the way: at any moment a reader finds one whole set in each family."""
+    """Killed repeatedly on the way: a reader always finds one complete set in each family."""
     home = tmp_path / "home"
     configure(home, notes)
     assert machine.run("all", "--home", home) == 0
@@ -112,8 +112,8 @@ def test_another_model_serves_when_it_is_whole_and_equals_a_clean_rebuild(
     assert all(len(set(sets(home, asset))) == 1 for asset in FAMILIES)
 
 
-def test_two_commands_at_once_make_one_set_and_let_it_serve(tmp_path: Path, notes: Path):
-    """Neither takes the folder away under the other."""
+def test_two_commands_at_once_build_one_set_and_activate_it(tmp_path: Path, notes: Path):
+    """Neither removes the folder that the other writes to."""
     command = configure(tmp_path / "home", notes)
     command("all", "--until", "chunks")
     command("embed", "--from", "embeddings")

@@ -1,4 +1,4 @@
-"""Ctrl-C at a terminal: gentle the first time, at once the second, and the next run continues."""
+"""Ctrl-C at a terminal: the first stops gracefully, the second immediately, and the next run continues."""
 
 import shlex
 import time
@@ -16,13 +16,13 @@ from ingest_tests.end_to_end.terminal import Terminal
 pytestmark = pytest.mark.chaos
 
 GRACE_S = 5.0
-ANSWER = "ingest: stopping; running documents get up to 5 s, Ctrl-C again ends at once"
+ANSWER = "ingest: stopping; documents get up to 5 s, Ctrl-C again to stop immediately"
 LAST_WORDS = "ingest: interrupted; finished documents are kept, the next run continues."
 
 
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
-    """A terminal whose shell knows nothing of this product."""
+    """A terminal whose shell has no settings of this product."""
     terminal = Terminal(clean_environment())
     yield terminal
     terminal.close()
@@ -30,23 +30,23 @@ def terminal() -> Iterator[Terminal]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, documents: Path) -> dict[str, str]:
-    """Every table of a run that nobody interrupted, by the hash of its bytes."""
+    """The hash of every table of an uninterrupted run."""
     command = Command(tmp_path_factory.mktemp("uninterrupted"))
     command("all", "--input", documents)
     return command.hashes()
 
 
 def _start(terminal: Terminal, command: Command, folder: Path, parts: int = 1) -> list[psutil.Process]:
-    """Run the command until doctags has finished so many documents; gives the processes of the job."""
+    """Run the command until doctags has finished some documents; return the processes of the job."""
     terminal.type(shlex.join(command.line("all", "--input", folder)))
     wait_until(lambda: len(staged(command)) >= parts)
     return below(terminal.shell.pid)
 
 
-def test_ctrl_c_in_the_middle_of_doctags_ends_gently_and_the_next_run_continues(
+def test_ctrl_c_during_doctags_stops_gracefully_and_the_next_run_continues(
     ingest: Command, documents: Path, terminal: Terminal, whole: dict[str, str]
 ):
-    """What runs may finish, nothing is left behind, nothing is computed twice, and no byte differs."""
+    """Running documents finish, nothing is left behind or computed twice, and no byte differs."""
     job = _start(terminal, ingest, documents)
     pressed_at = terminal.press()
     terminal.wait_for(ANSWER, seconds=2)
@@ -69,14 +69,14 @@ def test_ctrl_c_in_the_middle_of_doctags_ends_gently_and_the_next_run_continues(
     assert ingest.hashes() == whole
 
 
-def test_a_second_ctrl_c_ends_at_once(
+def test_a_second_ctrl_c_stops_immediately(
     ingest: Command, documents: Path, terminal: Terminal, whole: dict[str, str]
 ):
-    """Without the grace time, without orphans, and without harm."""
+    """Without the grace period, without orphans, and without damage."""
     job = _start(terminal, ingest, documents)
     terminal.press()
     terminal.wait_for(ANSWER, seconds=2)
-    time.sleep(0.3)  # as a quick hand does; two signals within a blink are one press
+    time.sleep(0.3)  # a fast double press; two signals within a moment count as one
     pressed_at = terminal.press()
 
     assert terminal.exit_code(GRACE_S) == 130
@@ -89,10 +89,10 @@ def test_a_second_ctrl_c_ends_at_once(
     assert ingest.hashes() == whole
 
 
-def test_a_held_ctrl_c_while_workers_start_makes_no_ledgerback(
+def test_repeated_ctrl_c_while_workers_start_prints_no_traceback(
     ingest: Command, documents: Path, terminal: Terminal
 ):
-    """The terminal sends the signal to every process of the job, also to those that are not up yet."""
+    """The terminal signals every process of the job, including those that are still starting."""
     terminal.type(shlex.join(ingest.line("all", "--input", documents)))
     terminal.wait_for(r"documents: 8 done")
     wait_until(lambda: any("forkserver" in line_of(each) for each in below(terminal.shell.pid)))

@@ -28,7 +28,7 @@ ASSETS = [
 
 @pytest.fixture
 def web(ingest: Command) -> Iterator[Web]:
-    """A server that has looked at its folders, found none, and will not look again soon."""
+    """A server that has scanned its folders, found none, and will not scan again soon."""
     (ingest.home / "ingest.toml").write_text("[automation]\nscan_interval_seconds = 3600\n", encoding="utf-8")
     web = Web(ingest)
     try:
@@ -39,7 +39,7 @@ def web(ingest: Command) -> Iterator[Web]:
 
 
 def _processes_of_the_run(web: Web) -> list[psutil.Process]:
-    """Dagster's code server spawns one for the run; below it are those that work on items."""
+    """Return the process that Dagster's code server started for the run, and its workers."""
     (run,) = [each for each in below(web.process.pid) if "spawn_main" in line_of(each)]
     return [run, *below(run.pid)]
 
@@ -47,7 +47,7 @@ def _processes_of_the_run(web: Web) -> list[psutil.Process]:
 def test_a_terminated_run_is_cancelled_within_the_grace_time_and_the_next_continues(
     web: Web, ingest: Command, documents: Path
 ):
-    """Finished documents are kept, and every other has a row that says why it is not."""
+    """Finished documents are kept, and every other one has a row with the reason."""
     ingest("all", "--until", "documents", "--input", documents)
     (batch,) = web.wait_for(lambda: web.ask(webserver.ASSETS)["assetNodes"][0]["partitionKeys"])
     run_id = web.start_run("ingest_all", batch, ASSETS)

@@ -1,4 +1,4 @@
-"""`ingest up`: what a person sees and does in the web UI, over its own GraphQL."""
+"""`ingest up`: what a user sees and does in the web UI, over GraphQL."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory, folder: Path) -> Command:
-    """A home that cuts small batches and looks at its folder often."""
+    """A home with small batches that scans its folder often."""
     home = tmp_path_factory.mktemp("home")
     toml = f'[batches]\nmax_documents = 2\n[sources.notes]\npath = "{folder}"\n'
     toml += '[execution]\nrun_on = "inline"\n'
@@ -41,7 +41,7 @@ def command(tmp_path_factory, folder: Path) -> Command:
 
 @pytest.fixture(scope="module")
 def web(command: Command) -> Iterator[Web]:
-    """A server whose sensor has already taken in the folder: two batches, both run."""
+    """A server whose sensor has ingested the folder: two batches."""
     web = Web(command)
     try:
         web.wait_for(lambda: len(_materialized(web, "embeddings/lexical")) == 2)
@@ -67,7 +67,7 @@ def _batches(web: Web) -> list[str]:
 
 
 def test_the_graph_shows_assets_partitions_checks_and_lineage(web: Web):
-    """What the UI draws comes from here."""
+    """The UI draws the graph from this."""
     nodes = {"/".join(node["assetKey"]["path"]): node for node in web.ask(webserver.ASSETS)["assetNodes"]}
 
     lineage = {name: {"/".join(d["path"]) for d in node["dependencyKeys"]} for name, node in nodes.items()}
@@ -92,8 +92,8 @@ def test_the_graph_shows_assets_partitions_checks_and_lineage(web: Web):
     assert {"vectors_are_unit_vectors", "every_chunk_has_a_vector"} <= dense
 
 
-def test_materialisations_carry_rows_schema_and_place(web: Web):
-    """The catalogue must answer how much, of what, and where."""
+def test_materializations_have_row_count_schema_and_path(web: Web):
+    """For the catalogue."""
     labels = {entry["label"] for entry in _materialized(web, "chunks")[0]["metadataEntries"]}
 
     wanted = {"dagster/partition_row_count", "dagster/column_schema", "dagster/uri", "size_bytes", "preview"}
@@ -101,7 +101,7 @@ def test_materialisations_carry_rows_schema_and_place(web: Web):
 
 
 def test_every_check_has_passed(web: Web):
-    """Checks ran with the runs that the sensor requested."""
+    """The checks ran with the runs that the sensor requested."""
 
     def states() -> set[str]:
         found = set()
@@ -117,14 +117,14 @@ def test_every_check_has_passed(web: Web):
 
 
 def test_one_partition_launched_in_the_ui_succeeds(web: Web):
-    """Materialise one batch of the whole graph."""
+    """Materialize one batch of the whole graph."""
     status = web.launch("ingest_all", _batches(web)[0], [name.split("/") for name in LINEAGE])
 
     assert status == "SUCCESS"
 
 
 def test_a_stage_job_with_its_own_executor_succeeds(web: Web):
-    """Steps in processes of their own; that one ends does not mean that the run is dead."""
+    """Steps run in separate processes; the end of one does not mean that the run is dead."""
     assert web.launch("embeddings_only", _batches(web)[0], [["embeddings", "lexical"]]) == "SUCCESS"
 
 
@@ -146,15 +146,15 @@ def test_a_backfill_of_chunks_over_all_partitions_succeeds(web: Web):
     assert len(_materialized(web, "chunks")) == before + len(keys)
 
 
-def test_a_new_file_becomes_a_new_batch_by_itself(web: Web, folder: Path):
-    """Documents in, vectors out, without babysitting. Runs last: it adds a partition."""
+def test_a_new_file_becomes_a_new_batch_automatically(web: Web, folder: Path):
+    """The sensor does it. This test runs last: it adds a partition."""
     (folder / "late.md").write_text("# Late\n\nA late swarm in July is not worth a fly.\n", encoding="utf-8")
 
     web.wait_for(lambda: len({m["partition"] for m in _materialized(web, "embeddings/dense")}) == 3)
 
 
 def test_a_second_up_on_the_same_home_is_refused_in_one_line(web: Web, command: Command):
-    """Two daemons on one home would repeat each other's runs."""
+    """Two daemons on one home would start runs twice."""
     done = command.apart("up", "--port", web.port, check=2)
 
-    assert done.stderr.strip() == f"ingest: {command.home} is already up; stop that `ingest up` first."
+    assert done.stderr.strip() == f"ingest: `ingest up` is already running for {command.home}; stop it first."

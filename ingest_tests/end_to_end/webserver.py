@@ -1,4 +1,4 @@
-"""A running `ingest up` and the GraphQL questions that the tests ask it."""
+"""A running `ingest up` and the GraphQL queries of the tests."""
 
 import json
 import signal
@@ -53,7 +53,7 @@ CHECKS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ...
 
 
 class Web:
-    """One `ingest up` in a process of its own."""
+    """One `ingest up` in a separate process."""
 
     def __init__(self, command: Command) -> None:
         self.port = _free_port()
@@ -66,7 +66,7 @@ class Web:
         )
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """The data of a GraphQL answer; errors end the test."""
+        """Return the data of a GraphQL answer; an error fails the test."""
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/graphql", body, {"content-type": "application/json"}
@@ -77,7 +77,7 @@ class Web:
         return parsed["data"]
 
     def wait_for(self, condition: Callable[[], Any], seconds: float = 180, every_s: float = 1.0) -> Any:
-        """Ask again until the answer is true; the server must stay alive meanwhile."""
+        """Repeat until the result is true; the server must be alive."""
         deadline = time.monotonic() + seconds
         while True:
             assert self.process.poll() is None, self.process.communicate()[0]
@@ -90,28 +90,28 @@ class Web:
             time.sleep(every_s)
 
     def launch(self, job: str, batch: str, assets: list[list[str]]) -> str:
-        """Launch a run as the UI does and wait for its end; gives its final status."""
+        """Launch a run like the UI and wait for it; return its final status."""
         return self.final_status(self.start_run(job, batch, assets))
 
     def start_run(self, job: str, batch: str, assets: list[list[str]]) -> str:
-        """Launch a run as the UI does; gives its id."""
+        """Launch a run like the UI; return its id."""
         keys = [{"path": path} for path in assets]
         answer = self.ask(LAUNCH, job=job, batch=batch, assets=keys)["launchRun"]
         assert answer["__typename"] == "LaunchRunSuccess", answer
         return answer["run"]["runId"]
 
     def terminate(self, run_id: str) -> None:
-        """What the UI's button does."""
+        """Terminate a run like the UI's button."""
         answer = self.ask(TERMINATE, id=run_id)["terminateRun"]
         assert answer["__typename"] == "TerminateRunSuccess", answer
 
     def final_status(self, run_id: str) -> str:
-        """Wait for a run's end; gives its status."""
+        """Wait for a run to end; return its status."""
         final = {"SUCCESS", "FAILURE", "CANCELED"}
         return self.wait_for(lambda: (s := self.ask(RUN, id=run_id)["runOrError"]["status"]) in final and s)
 
     def stop(self) -> int:
-        """Ctrl-C; gives the exit code."""
+        """Send Ctrl-C; return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""Markdown texts to measure with: one by hand, and any number drawn at random."""
+"""Markdown texts to compare: one written by hand, and random ones."""
 
 from hypothesis import strategies as st
 

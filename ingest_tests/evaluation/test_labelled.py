@@ -1,4 +1,4 @@
-"""Labelled sets: what is read, and what is refused in one line that names the file and the line."""
+"""Labelled sets: reading, and errors that name the file and the line."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.core.errors import ConfigError
-from ingest_assets.evaluation.labelled import read_cranfield, read_own_files, read_spans
+from ingest_assets.evaluation.labelled_sets import read_cranfield, read_labelled_folder, read_spans
 from ingest_assets.evaluation.retrieval import read_gate
 from ingest_assets.samples import labelled_folder
 
@@ -17,14 +17,14 @@ GOOD = b'{"id": "1", "text": "x"}\n'
 NESTED = b"[" * 100_000
 
 
-def _refusal(read: object, folder: Path) -> str:
+def _error_line(read: object, folder: Path) -> str:
     with pytest.raises(ConfigError) as raised:
         read(folder)  # type: ignore[operator]
     (line,) = str(raised.value).splitlines()
     return line
 
 
-def _own_set(folder: Path, queries: bytes = GOOD, qrels: bytes = b"1\ta.md\t1\n") -> Path:
+def _write_set(folder: Path, queries: bytes = GOOD, qrels: bytes = b"1\ta.md\t1\n") -> Path:
     (folder / "documents").mkdir()
     (folder / "documents" / "a.md").write_text("x")
     (folder / "queries.jsonl").write_bytes(queries)
@@ -58,26 +58,26 @@ def _own_set(folder: Path, queries: bytes = GOOD, qrels: bytes = b"1\ta.md\t1\n"
         b'{"id": "2", "text": "\xff"}',
     ],
 )
-def test_a_query_that_is_none_is_named_with_its_line(tmp_path: Path, line: bytes):
-    """Most of these lines were made by a script that nobody looked at."""
-    said = _refusal(read_own_files, _own_set(tmp_path, GOOD + b"\n" + line + b"\n"))
+def test_an_invalid_query_is_reported_with_its_line(tmp_path: Path, line: bytes):
+    """Scripts that write sets produce such lines."""
+    message = _error_line(read_labelled_folder, _write_set(tmp_path, GOOD + b"\n" + line + b"\n"))
 
-    assert said.startswith(f"{tmp_path / 'queries.jsonl'}: line 3")
+    assert message.startswith(f"{tmp_path / 'queries.jsonl'}: line 3")
 
 
 @pytest.mark.parametrize("line", [b"1", b"1\ta.md", b"1\ta.md\t1\t1", b"1\ta.md\t", b"1\t\xff.md\t1"])
-def test_a_judgement_that_is_none_is_named_with_its_line(tmp_path: Path, line: bytes):
+def test_an_invalid_judgement_is_reported_with_its_line(tmp_path: Path, line: bytes):
     """A tab is easily lost."""
-    said = _refusal(read_own_files, _own_set(tmp_path, GOOD, b"1\ta.md\t1\n\n" + line + b"\n"))
+    message = _error_line(read_labelled_folder, _write_set(tmp_path, GOOD, b"1\ta.md\t1\n\n" + line + b"\n"))
 
-    assert said.startswith(f"{tmp_path / 'qrels.tsv'}: line 3")
+    assert message.startswith(f"{tmp_path / 'qrels.tsv'}: line 3")
 
 
 @pytest.mark.parametrize("name", ["queries.jsonl", "qrels.tsv", "documents"])
 @pytest.mark.parametrize("fault", ["absent", "a folder or a file instead", "empty"])
-def test_a_part_of_a_set_that_is_no_such_thing_is_named(tmp_path: Path, name: str, fault: str):
-    """What should be there is said."""
-    part = _own_set(tmp_path) / name
+def test_a_missing_or_invalid_part_of_a_set_is_named(tmp_path: Path, name: str, fault: str):
+    """The message has its path."""
+    part = _write_set(tmp_path) / name
     if part.is_dir():
         (part / "a.md").unlink()
         part.rmdir()
@@ -88,17 +88,17 @@ def test_a_part_of_a_set_that_is_no_such_thing_is_named(tmp_path: Path, name: st
     elif fault != "absent":
         part.touch() if name == "documents" else part.mkdir()
 
-    said = _refusal(read_own_files, tmp_path)
+    message = _error_line(read_labelled_folder, tmp_path)
 
-    assert str(part) in said
+    assert str(part) in message
 
 
-def test_what_ends_a_line_is_a_newline_and_nothing_else(tmp_path: Path):
-    """JSON may hold U+2028 and U+0085 as they are."""
+def test_only_a_newline_ends_a_line(tmp_path: Path):
+    """JSON can contain U+2028 and U+0085 unescaped."""
     text = "one\u2028two\u0085three\x0bfour"
     queries = json.dumps({"id": "1", "text": text}, ensure_ascii=False).encode() + b"\r\n"
 
-    assert read_own_files(_own_set(tmp_path, queries)).queries == {"1": json.loads(queries)["text"]}
+    assert read_labelled_folder(_write_set(tmp_path, queries)).queries == {"1": json.loads(queries)["text"]}
 
 
 PAPERS = ".I 1\n.T\nwings\n.W\nwings and lift .\n.I 2\n.T\n.W\n"
@@ -113,45 +113,45 @@ def _cranfield(folder: Path, papers: str = PAPERS, queries: str = QUERIES, grade
 
 
 @pytest.mark.parametrize(
-    ("part", "content", "said"),
+    ("part", "content", "expected"),
     [
-        ("papers", "", "holds no record"),
-        ("papers", "wings\n", "holds no record"),
-        ("papers", f".I {'9' * 5000}\n.W\nx\n", "holds no record"),
-        ("papers", f"{PAPERS}.I 1\n.W\nagain\n", "line 9: record 1 is there twice"),
-        ("papers", ".I 1\n.T\nwings\n", "no record has a text"),
+        ("papers", "", "no record begins"),
+        ("papers", "wings\n", "no record begins"),
+        ("papers", f".I {'9' * 5000}\n.W\nx\n", "no record begins"),
+        ("papers", f"{PAPERS}.I 1\n.W\nagain\n", "line 9: duplicate record 1"),
+        ("papers", ".I 1\n.T\nwings\n", "no record has text"),
         ("papers", ".I 1\n.W\nx\n\xff\n", "line 4 is not UTF-8"),
         ("queries", ".I 1\n.W\nx\n.I 2\n.W\n \n", "line 4: query 2 has no text"),
         ("queries", ".I 1\n.T\nx\n", "line 1: query 1 has no text"),
-        ("grades", "", "finds no document relevant"),
-        ("grades", "1 1 -1\n", "finds no document relevant"),
-        ("grades", "1 1 2\n1 1\n", "line 2 should be three numbers"),
-        ("grades", "1 1 2\n\n1 1 x\n", "line 3 should be three numbers"),
-        ("grades", f"1 1 2\n1 {'9' * 5000} 1\n", "line 2 should be three numbers"),
-        ("grades", "1 1 2\n3 1 2\n", "line 2: there is no query 3"),
-        ("grades", "1 1 2\n1 7 2\n", "line 2: there is no document 7"),
-        ("grades", "1 1 2\n1 -1 2\n", "line 2: there is no document -1"),
+        ("grades", "", "no document is relevant"),
+        ("grades", "1 1 -1\n", "no document is relevant"),
+        ("grades", "1 1 2\n1 1\n", "line 2 must have three numbers"),
+        ("grades", "1 1 2\n\n1 1 x\n", "line 3 must have three numbers"),
+        ("grades", f"1 1 2\n1 {'9' * 5000} 1\n", "line 2 must have three numbers"),
+        ("grades", "1 1 2\n3 1 2\n", "line 2: cran.qry has no query 3"),
+        ("grades", "1 1 2\n1 7 2\n", "line 2: cran.all.1400 has no document 7"),
+        ("grades", "1 1 2\n1 -1 2\n", "line 2: cran.all.1400 has no document -1"),
     ],
 )
-def test_slips_in_cranfield_are_named(tmp_path: Path, part: str, content: str, said: str):
-    """With the file, and the line where there is one."""
+def test_errors_in_cranfield_are_reported(tmp_path: Path, part: str, content: str, expected: str):
+    """With the file, and the line if there is one."""
     file = {"papers": "cran.all.1400", "queries": "cran.qry", "grades": "cranqrel"}[part]
 
-    line = _refusal(read_cranfield, _cranfield(tmp_path, **{part: content}))
+    line = _error_line(read_cranfield, _cranfield(tmp_path, **{part: content}))
 
     assert line.startswith(str(tmp_path / file))
-    assert said in line
+    assert expected in line
 
 
 @pytest.mark.parametrize("name", ["cran.all.1400", "cran.qry", "cranqrel"])
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_a_file_of_cranfield_that_is_none_is_named(tmp_path: Path, name: str, is_folder: bool):
-    """Somebody gave the folder above it, perhaps."""
+def test_a_missing_file_of_cranfield_is_named(tmp_path: Path, name: str, is_folder: bool):
+    """Perhaps the parent folder was given."""
     (_cranfield(tmp_path) / name).unlink()
     if is_folder:
         (tmp_path / name).mkdir()
 
-    assert str(tmp_path / name) in _refusal(read_cranfield, tmp_path)
+    assert str(tmp_path / name) in _error_line(read_cranfield, tmp_path)
 
 
 SPAN = {"content": "swarm", "start_index": 2, "end_index": 7}
@@ -196,67 +196,67 @@ def _spans_set(folder: Path, *rows: list[str]) -> Path:
         ["What? \udcff", json.dumps([SPAN]), "bees"],
     ],
 )
-def test_a_question_that_is_none_is_named_with_its_line(tmp_path: Path, row: list[str]):
-    """Nor is a text looked for anywhere but beside the questions."""
-    said = _refusal(read_spans, _spans_set(tmp_path, row))
+def test_an_invalid_question_is_reported_with_its_line(tmp_path: Path, row: list[str]):
+    """Texts are only read from the folder of the questions."""
+    message = _error_line(read_spans, _spans_set(tmp_path, row))
 
-    assert said.startswith(f"{tmp_path / 'questions_df.csv'}: line 3")
+    assert message.startswith(f"{tmp_path / 'questions_df.csv'}: line 3")
 
 
-def test_a_question_about_a_text_that_is_not_there_names_the_text(tmp_path: Path):
-    """The file that is missing, that is."""
-    said = _refusal(read_spans, _spans_set(tmp_path, ["What?", json.dumps([SPAN]), "wasps"]))
+def test_the_missing_text_of_a_question_is_named(tmp_path: Path):
+    """The message has the path of the missing file."""
+    message = _error_line(read_spans, _spans_set(tmp_path, ["What?", json.dumps([SPAN]), "wasps"]))
 
-    assert said.startswith(str(tmp_path / "wasps.md"))
+    assert message.startswith(str(tmp_path / "wasps.md"))
 
 
 @pytest.mark.parametrize("content", [b"", b"question,references,corpus_id\n", b"\xff\n", b"a,b\n1,2\n"])
-def test_questions_that_are_none_are_refused(tmp_path: Path, content: bytes):
-    """Empty, a heading alone, no text, or something else."""
+def test_a_file_without_questions_is_rejected(tmp_path: Path, content: bytes):
+    """Empty, only a header row, not UTF-8, or other columns."""
     (tmp_path / "questions_df.csv").write_bytes(content)
 
-    assert _refusal(read_spans, tmp_path).startswith(str(tmp_path / "questions_df.csv"))
+    assert _error_line(read_spans, tmp_path).startswith(str(tmp_path / "questions_df.csv"))
 
 
-def test_a_long_list_of_spans_is_no_slip(tmp_path: Path):
-    """Python's csv stops at 128 KiB unless told otherwise."""
+def test_a_long_list_of_spans_is_read(tmp_path: Path):
+    """Python's csv has a default limit of 128 KiB per field."""
     folder = _spans_set(tmp_path, ["Where?", json.dumps([SPAN] * 3000), "bees"])
 
     assert len(read_spans(folder).spans["bees/2"][1]) == 3000
 
 
-def test_a_text_goes_by_the_name_of_its_document(tmp_path: Path):
-    """Ids are in NFC, whatever the file system holds."""
+def test_a_text_has_the_name_of_its_document(tmp_path: Path):
+    """Ids are in NFC, regardless of the file system."""
     (_spans_set(tmp_path, ["What?", json.dumps([SPAN]), "be\u0301es"]) / "be\u0301es.md").write_text(
         "A swarm.\n"
     )
 
-    found = read_spans(tmp_path)
+    labelled = read_spans(tmp_path)
 
-    assert found.texts.keys() == {"bees.md", "bées.md"} == {name for name, _ in found.spans.values()}
+    assert labelled.texts.keys() == {"bees.md", "bées.md"} == {name for name, _ in labelled.spans.values()}
 
 
-def test_cranfield_is_read_by_the_place_of_its_queries(tmp_path: Path):
+def test_cranfield_judgements_refer_to_the_position_of_a_query(tmp_path: Path):
     """Query 004 is the second; grade -1 is not relevant, and a paper without text is missing."""
     papers = (
-        ".I 1\n.T\nwings in a\nslipstream .\n.A\nnobody\n.W\nwings in a\nslipstream .\n"
+        ".I 1\n.T\nwings in a\nslipstream .\n.A\nanonymous\n.W\nwings in a\nslipstream .\n"
         "  lift * was\nmeasured .\n.I 2\n.T\n.W\n"
     )
     queries = ".I 001\n.W\nwhat is\nlift .\n.I 004\n.W\nwhy .\n"
 
-    found = read_cranfield(_cranfield(tmp_path, papers, queries, "1 1 2 \n1 2 -1\n2 2 4 \n"))
+    labelled = read_cranfield(_cranfield(tmp_path, papers, queries, "1 1 2 \n1 2 -1\n2 2 4 \n"))
 
-    assert found.texts == {
+    assert labelled.texts == {
         "0001.md": "# wings in a slipstream .\n\nwings in a slipstream .\n\nlift \\* was measured .\n"
     }
-    assert found.queries == {"1": "what is lift .", "2": "why ."}
-    assert found.relevant == {"1": {"0001.md": 1.0}, "2": {"0002.md": 1.0}}
-    assert found.graded == {"1": {"0001.md": 3.0}, "2": {"0002.md": 1.0}}
-    assert found.missing == ["0002.md"]
+    assert labelled.queries == {"1": "what is lift .", "2": "why ."}
+    assert labelled.relevant == {"1": {"0001.md": 1.0}, "2": {"0002.md": 1.0}}
+    assert labelled.graded == {"1": {"0001.md": 3.0}, "2": {"0002.md": 1.0}}
+    assert labelled.missing == ["0002.md"]
 
 
 @pytest.mark.parametrize("content", ["swarm", "warm"])
-def test_spans_must_hold_what_they_say(tmp_path: Path, content: str):
+def test_spans_must_match_their_content(tmp_path: Path, content: str):
     """A text with other line ends would shift them all."""
     _spans_set(tmp_path, ["What?", json.dumps([{**SPAN, "content": content}]), "bees"])
 
@@ -268,81 +268,85 @@ def test_spans_must_hold_what_they_say(tmp_path: Path, content: str):
 
 
 @pytest.mark.parametrize(
-    ("queries", "qrels", "said"),
+    ("queries", "qrels", "expected"),
     [
-        ('{"id": "1"}', "1\ta.md\t1", "line 1 should be"),
-        ('{"id": "1", "text": "x"}\n{"id": "1", "text": "y"}', "1\ta.md\t1", "there twice"),
+        ('{"id": "1"}', "1\ta.md\t1", "line 1 must be"),
+        ('{"id": "1", "text": "x"}\n{"id": "1", "text": "y"}', "1\ta.md\t1", "duplicate query"),
         ('{"_id": "1", "text": "x"}', "query-id\tcorpus-id\tscore\n1\tb.md\t1", "no document 'b.md'"),
         ('{"id": 1, "text": "x"}', "2\ta.md\t1", "no query '2'"),
-        ('{"id": 1, "text": "x"}', "1 a.md 1", "by tabs"),
-        ('{"id": 1, "text": "x"}', "1\ta.md\t0", "no document relevant"),
-        ('{"id": 1, "text": "x"}', "1\ta.md\tinf", "qrels.tsv: line 1: the grade should be .* got 'inf'"),
-        ('{"id": 1, "text": "x"}', "1\ta.md\t1\n1\ta.md\tnan", "line 2: the grade should be .* got 'nan'"),
-        ('{"id": 1, "text": "x"}', "1\ta.md\tl\n1\ta.md\t1", "line 1: the grade should be .* got 'l'"),
-        ('{"id": 1, "text": "x"}', "q\ta.md\tl\n1\ta.md\t1", "line 1: there is no query 'q'"),
-        ('{"id": 1, "text": "x"}', "1\ta.md\t1\n1\ta.md\t2", "line 2: 'a.md' is there twice for query '1'"),
-        ('{"id": 1, "text": "x"}', "1\ta.md\t1\n1\t./a.md\t1", "line 2: 'a.md' is there twice"),
-        ('{"id": 1, "text": "x"}', "1\t../qrels.tsv\t1", "line 1: there is no document '../qrels.tsv'"),
+        ('{"id": 1, "text": "x"}', "1 a.md 1", "separated by tabs"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\t0", "no document is relevant"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\tinf", "qrels.tsv: line 1: the grade must be .* got 'inf'"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\t1\n1\ta.md\tnan", "line 2: the grade must be .* got 'nan'"),
+        ('{"id": 1, "text": "x"}', "1\ta.md\tl\n1\ta.md\t1", "line 1: the grade must be .* got 'l'"),
+        ('{"id": 1, "text": "x"}', "q\ta.md\tl\n1\ta.md\t1", "line 1: queries.jsonl has no query 'q'"),
+        (
+            '{"id": 1, "text": "x"}',
+            "1\ta.md\t1\n1\ta.md\t2",
+            "line 2: duplicate document 'a.md' for query '1'",
+        ),
+        ('{"id": 1, "text": "x"}', "1\ta.md\t1\n1\t./a.md\t1", "line 2: duplicate document 'a.md'"),
+        ('{"id": 1, "text": "x"}', "1\t../qrels.tsv\t1", "line 1: .* has no document '../qrels.tsv'"),
     ],
 )
-def test_slips_in_a_set_of_ones_own_are_named(tmp_path: Path, queries: str, qrels: str, said: str):
+def test_errors_in_a_labelled_folder_are_reported(tmp_path: Path, queries: str, qrels: str, expected: str):
     """With the file and the line."""
-    _own_set(tmp_path, queries.encode(), qrels.encode())
+    _write_set(tmp_path, queries.encode(), qrels.encode())
 
-    with pytest.raises(ConfigError, match=said):
-        read_own_files(tmp_path)
+    with pytest.raises(ConfigError, match=expected):
+        read_labelled_folder(tmp_path)
 
 
 @pytest.mark.parametrize("written", ["./sub/é.md", "sub//é.md", "other/../sub/é.md", "sub/e\u0301.md"])
 @pytest.mark.parametrize("stored", ["é.md", "e\u0301.md"])
-def test_a_document_is_judged_under_the_path_of_its_id(tmp_path: Path, written: str, stored: str):
-    """Written in another way it would never be found, and count as a miss."""
+def test_a_document_is_judged_by_the_path_in_its_id(tmp_path: Path, written: str, stored: str):
+    """Any other form would never be labelled, and count as a miss."""
     (tmp_path / "documents" / "sub").mkdir(parents=True)
     (tmp_path / "documents" / "other").mkdir()
     (tmp_path / "documents" / "sub" / stored).write_text("x")
     (tmp_path / "queries.jsonl").write_text('{"id": 1, "text": "x"}')
     (tmp_path / "qrels.tsv").write_text(f"1\t{written}\t2", encoding="utf-8")
 
-    assert read_own_files(tmp_path).relevant == {"1": {"sub/é.md": 2.0}}
+    assert read_labelled_folder(tmp_path).relevant == {"1": {"sub/é.md": 2.0}}
 
 
-def test_a_byte_order_mark_belongs_to_no_label(tmp_path: Path):
-    """Windows puts one before every text; here the first judgement would be lost by it."""
-    _own_set(tmp_path, BOM_UTF8 + GOOD, BOM_UTF8 + b"1\ta.md\t1\r\n")
+def test_a_byte_order_mark_before_a_judgement_is_ignored(tmp_path: Path):
+    """Windows programs write one; the first judgement would be lost."""
+    _write_set(tmp_path, BOM_UTF8 + GOOD, BOM_UTF8 + b"1\ta.md\t1\r\n")
 
-    assert read_own_files(tmp_path).relevant == {"1": {"a.md": 1.0}}
+    assert read_labelled_folder(tmp_path).relevant == {"1": {"a.md": 1.0}}
 
 
-def test_a_byte_order_mark_hides_no_paper_and_no_query(tmp_path: Path):
-    """Without its first query every judgement would be of the one after."""
+def test_a_byte_order_mark_before_papers_and_queries_is_ignored(tmp_path: Path):
+    """Without the first query, every judgement would refer to the next one."""
     for path in _cranfield(tmp_path).iterdir():
         path.write_bytes(BOM_UTF8 + path.read_bytes())
 
-    found = read_cranfield(tmp_path)
+    labelled = read_cranfield(tmp_path)
 
-    assert found.texts.keys() == {"0001.md"}
-    assert found.queries == {"1": "what is lift .", "2": "why ."}
+    assert labelled.texts.keys() == {"0001.md"}
+    assert labelled.queries == {"1": "what is lift .", "2": "why ."}
 
 
-def test_a_byte_order_mark_hides_no_column(tmp_path: Path):
-    """The first column would have another name."""
+def test_a_byte_order_mark_before_the_header_row_is_ignored(tmp_path: Path):
+    """It would become part of the first column's name."""
     questions = _spans_set(tmp_path) / "questions_df.csv"
     questions.write_bytes(BOM_UTF8 + questions.read_bytes())
 
     assert read_spans(tmp_path).queries == {"bees/1": "What?"}
 
 
-def test_the_set_that_ships_is_whole():
+def test_the_samples_set_is_complete():
     """Every query has an answer, and every document answers a query."""
-    found = read_own_files(labelled_folder(), "samples")
+    labelled = read_labelled_folder(labelled_folder(), "samples")
 
-    answers = {document for gains in found.relevant.values() for document in gains}
-    assert found.relevant.keys() == found.queries.keys()
+    answers = {document for gains in labelled.relevant.values() for document in gains}
+    assert labelled.relevant.keys() == labelled.queries.keys()
     assert answers == {path.name for path in (labelled_folder() / "documents").iterdir()}
 
 
 @pytest.mark.parametrize("text", ["dense", "dense.ndcg@10=high", "thick.ndcg@10=0.5", "dense.ndcg@9=0.5"])
-def test_a_gate_on_nothing_is_refused(text: str):
+def test_an_invalid_gate_is_rejected(text: str):
     """Before anything is ingested."""
     with pytest.raises(ConfigError, match="--at-least"):
         read_gate(text, ["ndcg@10"])

@@ -1,4 +1,4 @@
-"""Both sides are read the same way, whatever marks they carry."""
+"""Reading Markdown for comparison: words, headings and tables without markup."""
 
 from difflib import SequenceMatcher
 
@@ -31,8 +31,8 @@ from ingest_assets.evaluation.markdown import Heading, common_length, read_markd
         ("> quoted", "quoted"),
     ],
 )
-def test_marks_are_no_words(marked: str, plain: str):
-    """What is said counts, not how it is marked."""
+def test_markup_is_not_part_of_the_words(marked: str, plain: str):
+    """Only the text counts."""
     assert read_markdown(marked).words == read_markdown(plain).words
 
 
@@ -46,29 +46,29 @@ def test_padded_and_compact_tables_are_the_same():
 
 
 def test_an_html_table_is_a_table():
-    """Markdown that people write holds such."""
+    """Markdown written by people contains them."""
     text = "<table>\n<tr><th>a</th><th>b <i>c</i></th></tr>\n<tr><td></td><td>1</td></tr>\n</table>\n"
 
     assert read_markdown(text).tables == ((("a", "b c"), ("", "1")),)
 
 
 def test_headings_of_every_kind_are_found():
-    """Marked, underlined, and in HTML."""
+    """With #, underlined, and in HTML."""
     found = read_markdown("# One *more*\n\nTwo\n---\n\n<h3>Three</h3>\n\n#\n").headings
 
     assert found == (Heading("One more", 1), Heading("Two", 2), Heading("Three", 3))
 
 
 def test_a_heading_in_a_cell_is_the_cells_text():
-    """Some versions of Docling mark it, some do not; `# of bees` is no heading."""
+    """Some versions of Docling write the #, some do not; `# of bees` is no heading."""
     tables = read_markdown("| ## A | # of bees |\n| - | - |\n| 1 | 2 |\n").tables
 
     assert tables[0][0] == ("A", "# of bees")
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "<table>", "<td>x</td>", "</table></h1>", "|", "<!-- x"])
-def test_anything_can_be_read(text: str):
-    """A truth is somebody's file."""
+def test_broken_markup_raises_nothing(text: str):
+    """A truth can be any file."""
     read_markdown(text)
 
 
@@ -91,18 +91,18 @@ sequences = st.lists(st.sampled_from("abcde"), max_size=30)
     ],
 )
 def test_spelling_variants_of_the_same_text_are_the_same_words(one: str, other: str):
-    """Ligatures, joiners, entities, spaces and typographic marks are no reading errors."""
+    """Ligatures, joiners, entities, spaces and typographic characters are not parsing errors."""
     assert words_of(one) == words_of(other)
 
 
 @pytest.mark.parametrize(("one", "other"), [("Bee", "bee"), ("a+b", "a-b"), ("10", "1 0"), ("ab", "a b")])
 def test_other_differences_count(one: str, other: str):
-    """Case, symbols and broken words are."""
+    """Case, symbols and split words."""
     assert words_of(one) != words_of(other)
 
 
 def test_accents_stay_with_their_word():
-    """Arabic and Hindi write vowels as marks."""
+    """Arabic and Hindi write vowels as combining marks."""
     assert words_of("أيضًا किताब") == ("أيضًا", "किताब")
 
 
@@ -113,35 +113,35 @@ def test_a_sequence_is_like_itself(sequence: list[str]):
 
 
 @given(sequences, sequences)
-def test_the_common_length_is_that_of_the_textbook(one: list[str], other: list[str]):
-    """The bits must do what the table does."""
-    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
-    for i, a in enumerate(one):
-        for j, b in enumerate(other):
+def test_the_common_length_equals_that_of_the_usual_table(left: list[str], right: list[str]):
+    """The bit vectors compute the same as dynamic programming."""
+    table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i, a in enumerate(left):
+        for j, b in enumerate(right):
             table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
 
-    assert common_length(one, other) == table[-1][-1]
+    assert common_length(left, right) == table[-1][-1]
 
 
 @given(sequences, sequences)
-def test_the_ratio_is_symmetric_and_never_below_difflibs(one: list[str], other: list[str]):
-    """Whoever checks with difflib finds at most this."""
-    ratio = sequence_ratio(one, other)
+def test_the_ratio_is_symmetric_and_never_below_difflibs(left: list[str], right: list[str]):
+    """`difflib` approximates the ratio from below."""
+    ratio = sequence_ratio(left, right)
 
-    assert ratio == sequence_ratio(other, one)
-    assert 1 >= ratio >= SequenceMatcher(None, one, other, autojunk=False).ratio() - 1e-12
+    assert ratio == sequence_ratio(right, left)
+    assert 1 >= ratio >= SequenceMatcher(None, left, right, autojunk=False).ratio() - 1e-12
 
 
-def test_a_missing_word_and_an_additional_word_both_cost():
-    """By their share in the whole."""
+def test_missing_and_additional_words_lower_the_ratio():
+    """By their share of the text."""
     text = list("abcdefghij")
 
     assert sequence_ratio(text[:-1], text) == pytest.approx(18 / 19)
     assert sequence_ratio([*text, "k"], text) == pytest.approx(20 / 21)
 
 
-def test_long_texts_are_compared_whole():
-    """No bound below which words are dropped."""
+def test_long_texts_are_compared_completely():
+    """No words are dropped."""
     text = [str(at) for at in range(20_000)]
 
     assert common_length(text[:10_000] + text[10_001:], text) == 19_999

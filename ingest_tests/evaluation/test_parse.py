@@ -1,12 +1,12 @@
-"""Documents read by the product's own reader, and what the report says of them."""
+"""Documents read by the product's reader, and the report about them."""
 
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from ingest_assets.evaluation.markdown import read_markdown
-from ingest_assets.evaluation.parse import (
-    Measured,
+from ingest_assets.evaluation.parse_quality import (
+    DocumentResult,
     find_truth,
     markdown_of,
     measure,
@@ -14,7 +14,7 @@ from ingest_assets.evaluation.parse import (
     report_object,
     sample_of,
 )
-from ingest_assets.parsing.reader import DocumentReader, parsed
+from ingest_assets.parsing.reader import DocumentReader, parsed_document
 from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.evaluation.pages import HANDBOOK
 from ingest_tests.parsing.documents import pdf
@@ -22,7 +22,7 @@ from ingest_tests.parsing.documents import pdf
 
 @pytest.fixture(scope="module")
 def reader() -> DocumentReader:
-    """A reader as a worker process holds it."""
+    """A reader like that of a worker process."""
     return DocumentReader(ParsingOptions(), threads=2)
 
 
@@ -31,8 +31,8 @@ def _write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def test_a_markdown_document_is_read_as_it_is_written(reader: DocumentReader, tmp_path: Path):
-    """Ours goes through Docling and back."""
+def test_a_markdown_document_equals_itself_after_parsing(reader: DocumentReader, tmp_path: Path):
+    """It is read by Docling and exported again."""
     path = _write(tmp_path / "handbook.md", HANDBOOK)
 
     scores = measure(sample_of("handbook.md", path, path), reader).scores
@@ -42,8 +42,8 @@ def test_a_markdown_document_is_read_as_it_is_written(reader: DocumentReader, tm
     assert (scores.cells.f1, scores.cell_contents.f1, scores.order) == (1, 1, 1)
 
 
-def test_a_page_says_how_fast_it_was_read(reader: DocumentReader, tmp_path: Path):
-    """Pages where there are pages."""
+def test_the_report_has_pages_per_second(reader: DocumentReader, tmp_path: Path):
+    """For formats with pages."""
     lines = [f"Bees fly at {at} degrees and come home before it rains." for at in range(10, 16)]
     placed = [(72, 600 - 14 * at, 11, line) for at, line in enumerate(lines)]
     path = _write(tmp_path / "page.pdf", pdf([placed]))
@@ -57,8 +57,8 @@ def test_a_page_says_how_fast_it_was_read(reader: DocumentReader, tmp_path: Path
     assert report_object([measured])["total"]["pages_per_s"] > 0
 
 
-def test_a_document_that_cannot_be_read_costs_only_itself(reader: DocumentReader, tmp_path: Path):
-    """It is in the report with its code; the next one is read."""
+def test_an_unreadable_document_does_not_stop_the_others(reader: DocumentReader, tmp_path: Path):
+    """The report has its error code; the next document is read."""
     locked = _write(tmp_path / "a.pdf", pdf([[(72, 700, 12, "secret")]], password="honey"))
     gone = tmp_path / "b.pdf"
     page = _write(tmp_path / "c.html", "<html><body><h1>Bees</h1><p>They fly.</p></body></html>")
@@ -66,10 +66,10 @@ def test_a_document_that_cannot_be_read_costs_only_itself(reader: DocumentReader
 
     measured = list(measure_all(samples, reader))
 
-    codes = [one.error.code if one.error else None for one in measured]
+    codes = [result.error.code if result.error else None for result in measured]
     assert codes == ["E_PARSE_PASSWORD", "E_DOCUMENT_MISSING", None]
     report = report_object(measured)
-    assert [one["status"] for one in report["documents"]] == ["failed", "failed", "read"]
+    assert [entry["status"] for entry in report["documents"]] == ["failed", "failed", "read"]
     assert report["documents"][2]["chars"] == len("BeesTheyfly.")
     assert {name: report["total"][name] for name in ("documents", "read", "failed", "scored")} == {
         "documents": 3,
@@ -80,26 +80,26 @@ def test_a_document_that_cannot_be_read_costs_only_itself(reader: DocumentReader
     assert report["total"]["word_ratio"] is None
 
 
-def test_a_formula_that_nobody_decoded_counts_for_neither_side():
-    """The reference leaves its place open; this product keeps its characters for search."""
+def test_an_undecoded_formula_is_not_compared():
+    """The truth has a placeholder; the product keeps the raw characters for search."""
     from docling_core.types.doc import DocItemLabel, DoclingDocument
 
     document = DoclingDocument(name="a")
     document.add_text(DocItemLabel.FORMULA, text="", orig="a2 + 8")
     document.add_text(DocItemLabel.TEXT, text="text")
-    ours = parsed(document, name="a.pdf", parser="x", warnings=())
+    parsed = parsed_document(document, name="a.pdf", parser="x", warnings=())
 
-    assert markdown_of(ours, like="<!-- formula-not-decoded -->\n\ntext").endswith("decoded -->\n\ntext")
-    assert "a2 + 8" in markdown_of(ours, like="$$a^2 + 8$$\n\ntext")
+    assert markdown_of(parsed, like="<!-- formula-not-decoded -->\n\ntext").endswith("decoded -->\n\ntext")
+    assert "a2 + 8" in markdown_of(parsed, like="$$a^2 + 8$$\n\ntext")
 
 
-def test_totals_are_means_over_the_documents_that_have_such_a_figure(reader: DocumentReader, tmp_path: Path):
-    """A document without tables says nothing about tables."""
+def test_totals_are_means_over_the_documents_with_the_figure(reader: DocumentReader, tmp_path: Path):
+    """A document without tables does not count for tables."""
     plain = _write(tmp_path / "plain.md", "only text\n")
     wrong = _write(tmp_path / "wrong.md", HANDBOOK.replace("scale", "stone"))
     truth = _write(tmp_path / "truth.md", HANDBOOK)
 
-    measured: list[Measured] = list(
+    measured: list[DocumentResult] = list(
         measure_all([sample_of("plain.md", plain, plain), sample_of("wrong.md", wrong, truth)], reader)
     )
 
@@ -110,12 +110,12 @@ def test_totals_are_means_over_the_documents_that_have_such_a_figure(reader: Doc
     assert total["word_ratio"] == pytest.approx((1 + (words - 1) / words) / 2, abs=1e-4)
 
 
-# Which file is the truth about which document.
+# Find the truth of a document.
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """`documents` and `truth`, each with a folder for a kind."""
+    """`documents` and `truth`, each with a subfolder per format."""
     for name in ("documents/pdf", "documents/html", "truth/pdf", "truth/html"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("pdf/2305.1v2-pg9.md", "html/page.html.md", "html/page.md"):
@@ -127,19 +127,19 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     ("document", "truth"),
     [("html/page.html", "html/page.html.md"), ("pdf/2305.1v2-pg9.pdf", "pdf/2305.1v2-pg9.md")],
 )
-def test_the_whole_name_comes_before_the_stem(folders: tuple[Path, Path], document: str, truth: str):
-    """Both are in use, and names hold dots."""
+def test_the_full_name_has_priority_over_the_stem(folders: tuple[Path, Path], document: str, truth: str):
+    """Both are in use, and names contain dots."""
     assert find_truth(PurePosixPath(document), *folders) == folders[1] / truth
 
 
-def test_the_folders_may_be_those_of_one_kind(folders: tuple[Path, Path]):
+def test_the_folders_can_be_those_of_one_format(folders: tuple[Path, Path]):
     """Both, or only one of them."""
     documents, truth = folders
-    wanted = truth / "html/page.html.md"
+    expected = truth / "html/page.html.md"
 
-    assert find_truth(PurePosixPath("page.html"), documents / "html", truth / "html") == wanted
-    assert find_truth(PurePosixPath("page.html"), documents / "html", truth) == wanted
-    assert find_truth(PurePosixPath("html/page.html"), documents, truth / "html") == wanted
+    assert find_truth(PurePosixPath("page.html"), documents / "html", truth / "html") == expected
+    assert find_truth(PurePosixPath("page.html"), documents / "html", truth) == expected
+    assert find_truth(PurePosixPath("html/page.html"), documents, truth / "html") == expected
 
 
 def test_a_document_of_another_folder_does_not_match(folders: tuple[Path, Path]):
@@ -148,7 +148,7 @@ def test_a_document_of_another_folder_does_not_match(folders: tuple[Path, Path])
 
 
 def test_markdown_is_its_own_truth_unless_there_is_one(folders: tuple[Path, Path]):
-    """What it says is what it should read as."""
+    """Its source is the expected result."""
     documents, truth = folders
 
     assert find_truth(PurePosixPath("notes/a.MD"), documents, truth) == documents / "notes/a.MD"

@@ -1,4 +1,4 @@
-"""Where chunks stand in a text, and how much of the wanted passages they hold."""
+"""Positions of chunks in a text, and their overlap with the wanted passages."""
 
 import pytest
 from hypothesis import given
@@ -10,8 +10,8 @@ TEXT = "# Bees\n\nA *swarm* leaves in May. The old queen goes.\n\nA *swarm* leav
 WANTED = "The old queen goes."
 
 
-def test_recall_and_precision_count_the_tokens_that_both_have():
-    """Five of five wanted tokens are found, and the six before them are read in vain."""
+def test_recall_and_precision_count_common_tokens():
+    """Five of five wanted tokens are found; the chunk has six others before them."""
     start = TEXT.index(WANTED)
     chunk = "A swarm leaves in May. The old queen goes."
 
@@ -25,8 +25,8 @@ def test_recall_and_precision_count_the_tokens_that_both_have():
 CHINESE = "蜂群在五月离开。老蜂王走了,新蜂王留下。"
 
 
-def test_a_chunk_of_a_script_without_spaces_is_counted_by_its_letters():
-    """A clause is no word: three letters of it are wanted, and three are found among eight."""
+def test_a_chunk_of_a_script_without_spaces_is_counted_by_letters():
+    """Three letters of a clause are wanted; three are found among eight."""
     start = CHINESE.index("老蜂王")
 
     passages = passages_of(
@@ -47,30 +47,30 @@ def test_a_chunk_of_a_script_without_spaces_is_counted_by_its_letters():
         ("It's 40 m² – don\u02bct\x1c_x_", ["It", "'", "s", "40", "m²", "–", "don\u02bct", "_x_"]),
     ],
 )
-def test_letters_stand_alone_where_no_space_ends_a_word(text: str, words: list[str]):
-    """With the marks on them; words of other scripts stay whole beside them."""
+def test_letters_of_scripts_without_spaces_are_single_tokens(text: str, words: list[str]):
+    """With their combining marks; words of other scripts next to them stay whole."""
     assert tokens_of(text).words == words
 
 
 @given(st.text())
-def test_only_blanks_belong_to_no_token(text: str):
-    """So a span that is not blank wants something, wherever it begins."""
+def test_only_whitespace_belongs_to_no_token(text: str):
+    """So every span that is not blank has a token."""
     assert "".join(tokens_of(text).words) == "".join(text.split())
 
 
-@pytest.mark.parametrize("wanted", ["war", "swar", "arm", "swarm", "warm* lea"])
-def test_a_span_inside_a_word_wants_the_word(wanted: str):
-    """A chunk that holds the word answers it."""
-    start = TEXT.index(wanted)
+@pytest.mark.parametrize("span", ["war", "swar", "arm", "swarm", "warm* lea"])
+def test_a_span_inside_a_word_counts_as_the_word(span: str):
+    """A chunk with the word answers it."""
+    start = TEXT.index(span)
 
-    passages = passages_of({"t": TEXT}, {"q": ("t", [(start, start + len(wanted))])}, [("c", "t", TEXT)])
+    passages = passages_of({"t": TEXT}, {"q": ("t", [(start, start + len(span))])}, [("c", "t", TEXT)])
 
     assert passages.overlap("q", ["c"]).as_dict()["token_recall"] == 1.0
     assert ("t", 4) in passages.wanted["q"]
 
 
-def test_text_that_repeats_itself_is_found_in_order():
-    """The second of two equal sentences is the second chunk's."""
+def test_repeated_text_is_matched_in_order():
+    """The second of two equal sentences belongs to the second chunk."""
     tokens = ["a", "b", "c", "d", "x"] * 20
     index = TextIndex(tokens)
 
@@ -80,16 +80,16 @@ def test_text_that_repeats_itself_is_found_in_order():
     assert second == list(range(50, 100))
 
 
-def test_words_that_the_text_lacks_have_no_place():
-    """They are read all the same: the share says how many."""
+def test_words_that_are_not_in_the_text_have_no_place():
+    """They lower the aligned share."""
     passages = passages_of({"t": TEXT}, {}, [("c", "t", "A swarm leaves on Friday")])
 
     assert passages.aligned_share("t") == pytest.approx(3 / 5)
 
 
 @given(st.lists(st.integers(0, 400), min_size=3, max_size=300), st.data())
-def test_a_piece_of_a_text_is_found_whole(numbers, data):
-    """Wherever it was cut."""
+def test_every_token_of_a_piece_of_the_text_is_found(numbers, data):
+    """At any start and end."""
     tokens = [str(number) for number in numbers]
     start = data.draw(st.integers(0, len(tokens) - 3))
     end = data.draw(st.integers(start + 3, len(tokens)))

@@ -1,1 +1,1 @@
-"""Broken files by the thousand, through the product as it runs: small seeds of every format, mutated."""
+"""Thousands of broken files through the product: small seeds of every format, mutated."""

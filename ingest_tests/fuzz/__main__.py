@@ -1,4 +1,4 @@
-"""`python -m ingest_tests.fuzz --files 6000 --seed 7`: a longer run, and how its files ended."""
+"""`python -m ingest_tests.fuzz --files 6000 --seed 7`: a longer run with a report."""
 
 import argparse
 import sys
@@ -11,24 +11,24 @@ from ingest_tests.fuzz.observing import Observed, Surroundings, observe
 
 
 def main() -> int:
-    """Make the files, run, report; 1 when a file ended without a name for it."""
+    """Create the files, run, report; return 1 if a file ended without a known code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout-s", type=float, default=60.0)
     parser.add_argument("--max-worker-mebibytes", type=int, default=3072)
     parser.add_argument("--folder", type=Path, help="kept; default: a temporary one, removed")
-    given = parser.parse_args()
-    if given.folder:
-        return _run(given, given.folder)
+    args = parser.parse_args()
+    if args.folder:
+        return _run(args, args.folder)
     with tempfile.TemporaryDirectory() as folder:
-        return _run(given, Path(folder))
+        return _run(args, Path(folder))
 
 
-def _run(given: argparse.Namespace, folder: Path) -> int:
+def _run(args: argparse.Namespace, folder: Path) -> int:
     around = Surroundings(folder)
-    write_files(around.documents, given.files, given.seed)
-    observed = observe(around, given.timeout_s, given.max_worker_mebibytes)
+    write_files(around.documents, args.files, args.seed)
+    observed = observe(around, args.timeout_s, args.max_worker_mebibytes)
     sys.stdout.write("\n".join(_lines(observed)) + "\n")
     return 1 if observed.exit_code not in (0, 1) or "E_UNKNOWN" in observed.counts() else 0
 

@@ -1,4 +1,4 @@
-"""The files of a run: the same number and seed give the same files."""
+"""The files of a run: equal for equal number and seed."""
 
 import random
 from pathlib import Path
@@ -11,7 +11,7 @@ _INSIDE_SHARE = 0.8
 
 
 def write_files(folder: Path, count: int, seed: int) -> None:
-    """Write so many mutated files; some with the name of another format."""
+    """Write this many mutated files; some with the suffix of another format."""
     sources = seeds()
     others = [content for contents in sources.values() for content in contents]
     suffixes = sorted(SHARES)

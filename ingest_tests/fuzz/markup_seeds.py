@@ -1,4 +1,4 @@
-"""Seeds that are text."""
+"""Seeds in text formats."""
 
 _BODY = """<h1>Hives</h1><nav><ul><li><a href="/">Home</a></li></ul></nav>
 <p>Of <b>fifteen <i>kilograms</i></b> &amp; more: <a href="http://127.0.0.1:9/x">look</a><br/>

@@ -1,4 +1,4 @@
-"""What happens to files: cut off, overwritten, doubled, mixed up, and numbers that are too large."""
+"""Mutations of files: truncated, overwritten, repeated or swapped parts, and too large numbers."""
 
 import random
 import re
@@ -23,14 +23,14 @@ _MAIN = re.compile(
 
 
 def mutated(content: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-    """One to five accidents in a row."""
+    """Apply one to five mutations."""
     for _ in range(chance.choice((1, 1, 1, 2, 3, 5))):
-        content = chance.choice(_ACCIDENTS)(content, chance, others)
+        content = chance.choice(_MUTATIONS)(content, chance, others)
     return content
 
 
 def mutated_inside(content: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-    """Accidents in the members of an archive, which stays whole itself: else its checksums tell at once."""
+    """Mutate the members of an archive; the archive stays valid, else its checksums would fail first."""
     members = members_of(content)
     names = sorted(members)
     main = [name for name in names if _MAIN.search(name)] or names
@@ -44,7 +44,7 @@ def mutated_inside(content: bytes, chance: random.Random, others: Sequence[bytes
 
 
 def mutated_part(content: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-    """Accidents to a file that may be XML: most of them leave it well-formed."""
+    """Mutate a file that may be XML: most mutations keep it well-formed."""
     tree = mutated_tree(content, chance) if chance.random() < 0.7 else None
     return mutated(content, chance, others) if tree is None else tree
 
@@ -82,7 +82,7 @@ def _insert(content: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
 
 
 def _renumber(content: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
-    """Some numbers become others that nobody expects."""
+    """Replace some numbers by extreme ones."""
     share = chance.choice((0.02, 0.1, 0.5))
     return _DIGITS.sub(
         lambda found: chance.choice(_NUMBERS) if chance.random() < share else found[0], content
@@ -95,7 +95,7 @@ def _splice(content: bytes, chance: random.Random, others: Sequence[bytes]) -> b
 
 
 def _shuffle(content: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
-    """Two spans change places."""
+    """Swap two spans."""
     first, second = sorted((_span(content, chance), _span(content, chance)))
     if first[1] > second[0]:
         return content
@@ -110,12 +110,12 @@ def _span(content: bytes, chance: random.Random) -> tuple[int, int]:
     return start, min(len(content), start + chance.choice((1, 4, 20, 100, 1000)))
 
 
-_ACCIDENTS: tuple[Change, ...] = (
+_MUTATIONS: tuple[Change, ...] = (
     *(_truncate, _flip, _flip, _overwrite, _remove, _repeat, _insert, _insert, _renumber, _splice, _shuffle),
 )
 
 
-# How many of a thousand files are of a format: those that are dear to read are fewer.
+# Files of each format per thousand: fewer of those that are slow to read.
 SHARES: Mapping[str, int] = {
     "pdf": 130,
     "docx": 100,

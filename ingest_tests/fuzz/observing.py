@@ -1,4 +1,4 @@
-"""One run of the product over a folder of files, watched from outside."""
+"""One run of the product over a folder of files, observed from outside."""
 
 import json
 import os
@@ -22,7 +22,7 @@ STAGES = ("documents", "doctags", "admission", "chunks")
 
 @dataclass
 class Observed:
-    """How the run ended, and what it did to the machine."""
+    """The result of the run and its effects on the machine."""
 
     exit_code: int
     summary: dict[str, Any]
@@ -35,13 +35,13 @@ class Observed:
     durations: dict[str, float] = field(default_factory=dict)  # of the longest stage
 
     def counts(self) -> dict[str, int]:
-        """How many files ended how."""
+        """Number of files by result."""
         return dict(sorted(Counter(self.endings.values()).items()))
 
 
 @dataclass
 class Surroundings:
-    """Everywhere that a careless program leaves things; only the home may change."""
+    """The folders where a program could leave files; only the home may change."""
 
     root: Path
 
@@ -58,25 +58,25 @@ class Surroundings:
         return self.root / "documents"
 
     def variables(self) -> dict[str, str]:
-        """Where programs are told to put their things."""
+        """The environment variables of folders."""
         user = self.root / "user"
         named = {"HOME": user, "TMPDIR": self.root / "tmp", "XDG_CACHE_HOME": user / ".cache"}
         path = os.pathsep.join(dict.fromkeys(part for part in [str(Path.cwd()), *sys.path] if part))
         return {name: str(folder) for name, folder in named.items()} | {"PYTHONPATH": path}
 
     def outside(self) -> dict[str, tuple[int, int]]:
-        """Every file that is not in the home, with its size and time of change."""
-        found = {}
+        """Every file outside the home, with its size and time of change."""
+        files = {}
         for folder in ("user", "tmp", "here", "documents"):
             for path in sorted((self.root / folder).rglob("*")):
                 if path.is_file() and not path.is_symlink():
                     status = path.stat()
-                    found[str(path.relative_to(self.root))] = (status.st_size, status.st_mtime_ns)
-        return found
+                    files[str(path.relative_to(self.root))] = (status.st_size, status.st_mtime_ns)
+        return files
 
 
 def observe(around: Surroundings, timeout_s: float, max_worker_mebibytes: int) -> Observed:
-    """Convert, judge and chunk every document, as `ingest chunk` does it."""
+    """Run `ingest chunk` over all documents."""
     line = [sys.executable, "-m", "ingest_assets", "chunk", "--input", str(around.documents), "--json"]
     line += ["--home", str(around.home), "--timeout-s", str(timeout_s), "--workers", "2"]
     limit = {"INGEST_EXECUTION__MAX_WORKER_MEBIBYTES": str(max_worker_mebibytes)}
@@ -103,7 +103,7 @@ def observe(around: Surroundings, timeout_s: float, max_worker_mebibytes: int) -
 
 
 def _read_endings(around: Surroundings, observed: Observed) -> None:
-    """The last attempt of each stage at each file; what failed early has no attempt later."""
+    """Read the last attempt of each stage at each file; a failed file has no later attempt."""
     for stage in STAGES:
         for row in read_manifest(around.home / "state" / "manifests" / f"{stage}.jsonl"):
             name = row.item_id.split(":", 1)[1]
@@ -115,7 +115,7 @@ def _read_endings(around: Surroundings, observed: Observed) -> None:
 
 
 class _Watch(threading.Thread):
-    """The largest process below the run, at any time."""
+    """Measures the largest process below the run."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)

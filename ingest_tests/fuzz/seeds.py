@@ -1,4 +1,4 @@
-"""One small, rich document of every format that is read: what mutations start from."""
+"""One small, rich document of every supported format: the input of mutations."""
 
 import re
 import zlib
@@ -33,7 +33,7 @@ LINES = [
 
 
 def seeds() -> dict[str, tuple[bytes, ...]]:
-    """Documents by the suffix of their names."""
+    """Documents by suffix."""
     return {suffix: tuple(make() for make in makers) for suffix, makers in _MAKERS.items()}
 
 
@@ -103,7 +103,7 @@ def _saved(save: Callable[[BytesIO], object]) -> bytes:
 
 
 def _frozen(content: bytes) -> bytes:
-    """The same Office file, whenever it is made."""
+    """The same Office file at any time of creation."""
     return archives.archive(
         {
             name: _TIME.sub(b"2024-05-01T00:00:00Z", part)

@@ -1,4 +1,4 @@
-"""The crafted set through the whole product: each file in its worker, killed where it must be."""
+"""The crafted files through the whole product: each file in a worker, killed where necessary."""
 
 import pytest
 
@@ -20,16 +20,16 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Observed:
 
 
 def test_each_file_ends_with_its_code(observed: Observed) -> None:
-    """The same as when a reader is asked directly."""
+    """The same as from a reader directly."""
     assert (observed.exit_code, "Traceback" in observed.errors) == (1, False), observed.errors[-4000:]
     assert observed.endings == {crafted.name: crafted.code for crafted in CRAFTED}
 
 
 def test_none_needs_more_memory_than_a_worker_has(observed: Observed) -> None:
-    """They are refused before they unfold."""
+    """They are refused before they expand."""
     assert observed.peak_worker_mebibytes < MAX_WORKER_MEBIBYTES
 
 
 def test_nothing_is_written_outside_the_home(observed: Observed) -> None:
-    """Archives with paths that lead out of them included."""
+    """Even from archives with paths outside the folder."""
     assert observed.written_elsewhere == []

@@ -1,6 +1,6 @@
-"""Two thousand broken files of every format end in a row or in a code, and nothing else happens.
+"""Two thousand broken files of every format end as rows or with error codes, without side effects.
 
-`FUZZ_FILES` and `FUZZ_SEED` set how many and which; `python -m ingest_tests.fuzz` shows how they ended.
+`FUZZ_FILES` and `FUZZ_SEED` set number and seed; `python -m ingest_tests.fuzz` prints a report.
 """
 
 import os
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.fuzz
 
 @pytest.fixture(scope="module")
 def around(tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
-    """A machine of its own, with the files on it."""
+    """A separate folder with the files."""
     made = Surroundings(tmp_path_factory.mktemp("fuzz"))
     write_files(made.documents, FILES, SEED)
     return made
@@ -37,13 +37,13 @@ def observed(around: Surroundings) -> Observed:
 
 
 def test_the_run_ends_as_runs_with_failures_do(observed: Observed) -> None:
-    """No file stops it, and none is lost."""
+    """No file stops it, and none is missing."""
     assert (observed.exit_code, "Traceback" in observed.errors) == (1, False), observed.errors[-4000:]
     assert len(observed.endings) == FILES
 
 
-def test_every_file_ends_in_success_or_in_a_code_that_helps(observed: Observed) -> None:
-    """Libraries raise what they like; none of it reaches a user unnamed."""
+def test_every_file_ends_in_success_or_with_a_known_code(observed: Observed) -> None:
+    """No library error reaches a user unclassified."""
     nameless = {name: code for name, code in observed.endings.items() if not _is_useful(code)}
 
     assert nameless == {}
@@ -54,26 +54,26 @@ def _is_useful(code: str) -> bool:
     return code == "ok" or USEFUL.fullmatch(code) is not None
 
 
-def test_every_file_ends_within_its_time(observed: Observed) -> None:
-    """One that does not end by itself is killed, and has the code that says so."""
+def test_every_file_ends_within_the_timeout(observed: Observed) -> None:
+    """Others are killed and have the code of it."""
     killed = {"E_TIMEOUT", "E_RESOURCE_MEMORY", "E_WORKER_DIED"}
     ended = {name for name, code in observed.endings.items() if code not in killed}
 
     assert {name: observed.durations[name] for name in ended if observed.durations[name] > TIMEOUT_S} == {}
 
 
-def test_no_worker_outgrows_its_memory(observed: Observed) -> None:
-    """What can be allocated between two looks at it is all there is on top."""
+def test_no_worker_exceeds_its_memory_limit(observed: Observed) -> None:
+    """Except for what it allocates between two measurements."""
     assert observed.peak_worker_mebibytes < MAX_WORKER_MEBIBYTES + 512
 
 
 def test_nothing_is_written_outside_the_home(observed: Observed) -> None:
-    """Not into the user's folder, the temporary one, the working one or beside the documents."""
+    """Not to the user's folder, the temporary one, the working one or beside the documents."""
     assert observed.written_elsewhere == []
 
 
 def test_files_of_every_format_are_among_them(around: Surroundings, observed: Observed) -> None:
-    """And of most formats some are still read: the mutations are not all fatal."""
+    """And most formats have readable files: not all mutations are fatal."""
     formats = {name.split("-")[1].split(".")[0] for name in observed.endings}
     read = {name.split("-")[1].split(".")[0] for name, code in observed.endings.items() if code == "ok"}
 

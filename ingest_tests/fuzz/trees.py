@@ -1,4 +1,4 @@
-"""Accidents to well-formed XML that leave it well-formed, so that they reach who reads its meaning."""
+"""Mutations of XML that keep it well-formed, so that they reach the code that interprets it."""
 
 import random
 from copy import deepcopy
@@ -22,7 +22,7 @@ _VALUES = (
 
 
 def mutated_tree(content: bytes, chance: random.Random) -> bytes | None:
-    """The XML with some elements removed, doubled, moved, renamed or given other values; None for no XML."""
+    """The XML with some elements removed, repeated, moved, renamed or changed; None if it is no XML."""
     try:
         root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True))
     except (etree.XMLSyntaxError, ValueError):

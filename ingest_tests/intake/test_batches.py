@@ -1,4 +1,4 @@
-"""Home batches: bounded, in order, and for life."""
+"""Batches are limited, in order, and permanent."""
 
 from datetime import UTC, date, datetime
 
@@ -18,7 +18,7 @@ limits = st.builds(BatchLimits, max_documents=st.integers(1, 6), max_mebibytes=s
 def test_a_batch_is_within_its_limits_or_one_large_document(
     sizes: list[int], limits: BatchLimits, first: int
 ) -> None:
-    """In order, without gaps, and no batch ends before it has to."""
+    """In order, without gaps, and no batch ends early."""
     keys = list(cut(sizes, limits, DAY, first))
 
     groups: dict[str, list[int]] = {}
@@ -35,7 +35,7 @@ def test_a_batch_is_within_its_limits_or_one_large_document(
 
 
 def test_a_key_sorts_by_day_and_number() -> None:
-    """Partition lists in the UI read like a calendar."""
+    """So partitions are listed by time in the UI."""
     assert batch_key(DAY, 7) == "2024-05-01-0007"
     assert batch_key(DAY, 10) > batch_key(DAY, 9) > batch_key(date(2024, 4, 30), 9999)
 
@@ -49,8 +49,8 @@ def test_the_next_number_is_free_on_its_day() -> None:
     assert next_number(DAY, []) == 1
 
 
-def test_a_document_keeps_its_home_batch_for_life(watched: Watched) -> None:
-    """Whatever else comes, goes, changes or fits into a gap."""
+def test_a_document_keeps_its_batch(watched: Watched) -> None:
+    """Whatever other documents are added, deleted or changed."""
     for name in ("a.md", "b.md", "c.md"):
         watched.write(name)
     watched.scan(max_documents=2)
@@ -69,16 +69,16 @@ def test_a_document_keeps_its_home_batch_for_life(watched: Watched) -> None:
     assert batches == {**first, "0.md": "2024-05-02-0001"}
 
 
-def test_the_day_of_a_batch_is_that_of_utc(watched: Watched) -> None:
-    """Two machines in two time zones must agree."""
+def test_the_day_of_a_batch_is_in_utc(watched: Watched) -> None:
+    """Machines in two time zones must agree."""
     watched.now = datetime(2024, 5, 1, 23, 59, 59, tzinfo=UTC).timestamp()
     watched.write("a.md")
 
     assert watched.scan().batches == {"2024-05-01-0001"}
 
 
-def test_new_documents_make_new_batches(watched: Watched) -> None:
-    """An old batch is never filled up: its tables would have to be made again."""
+def test_new_documents_get_new_batches(watched: Watched) -> None:
+    """An old batch is never filled up: its tables would have to be rebuilt."""
     for name in ("a.md", "b.md"):
         watched.write(name)
         watched.scan()
@@ -88,7 +88,7 @@ def test_new_documents_make_new_batches(watched: Watched) -> None:
 
 
 def test_a_revision_grows_above_all_others(watched: Watched) -> None:
-    """The sensor asks only for batches above the last revision it saw."""
+    """The sensor requests only batches above the last revision it has seen."""
     for name in ("a.md", "b.md", "c.md"):
         watched.write(name)
     watched.scan(max_documents=1)

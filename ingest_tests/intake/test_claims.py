@@ -1,4 +1,4 @@
-"""Claims on texts: the same end whatever the order, and whoever has to run again is told."""
+"""Duplicate claims: the result does not depend on the order, and every affected batch runs again."""
 
 import itertools
 import random
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.intake.duplicates import Alike, Claim, Claims
+from ingest_assets.intake.duplicates import Claim, Claims, SimilarityRule
 from ingest_assets.intake.ledger import Ledger
 
 
@@ -24,17 +24,17 @@ def ledger(ledger_is_at: Path | str) -> Iterator[Ledger]:
 
 
 def claim(seq: int, text: str | None, is_eligible: bool = True) -> Claim:
-    """A document called by its number."""
+    """Return the claim of a document with this number."""
     return Claim(f"d{seq}", seq, "basis", text, is_eligible)
 
 
 def repeats(claims: Claims, *batches: str) -> dict[str, str | None]:
-    """Whom each document of these batches repeats."""
+    """Return which document each document of these batches repeats."""
     return {doc_id: s.duplicate_of for batch in batches for doc_id, s in claims.of(batch).items()}
 
 
-def test_the_lowest_number_stands_whichever_batch_came_first(ledger: Ledger) -> None:
-    """The later document's batch has to run again when the earlier one claims the text."""
+def test_the_lowest_number_wins_in_any_order(ledger: Ledger) -> None:
+    """The later document's batch must run again when an earlier document claims the text."""
     claims = Claims(ledger)
 
     first = claims.settle("late", [claim(7, "text"), claim(8, "text"), claim(9, "other")])
@@ -44,10 +44,10 @@ def test_the_lowest_number_stands_whichever_batch_came_first(ledger: Ledger) -> 
     assert (first, second) == (set(), {"late"})
     assert alone == {"d7": None, "d8": "d7", "d9": None}
     assert repeats(claims, "early", "late") == {"d3": None, "d7": "d3", "d8": "d3", "d9": None}
-    assert ledger.batches().keys() == {"late"}, "only whom it concerns gets a new revision"
+    assert ledger.batches().keys() == {"late"}, "only affected batches get a new revision"
 
 
-def test_when_the_standing_document_goes_the_next_one_takes_its_place(ledger: Ledger) -> None:
+def test_when_the_original_is_removed_the_next_document_replaces_it(ledger: Ledger) -> None:
     """Deleted, or changed to another text."""
     claims = Claims(ledger)
     claims.settle("early", [claim(1, "text"), claim(2, "else")])
@@ -57,10 +57,10 @@ def test_when_the_standing_document_goes_the_next_one_takes_its_place(ledger: Le
 
     assert touched == {"late"}
     assert repeats(claims, "late") == {"d5": None, "d6": "d5"}
-    assert claims.settle("early", []) == set(), "nobody repeated those"
+    assert claims.settle("early", []) == set(), "no other batch repeated those"
 
 
-def test_what_is_rejected_for_itself_stands_in_nobodys_way(ledger: Ledger) -> None:
+def test_a_rejected_document_is_not_an_original(ledger: Ledger) -> None:
     """Otherwise a text could be lost altogether."""
     claims = Claims(ledger)
     claims.settle(
@@ -70,7 +70,7 @@ def test_what_is_rejected_for_itself_stands_in_nobodys_way(ledger: Ledger) -> No
     assert repeats(claims, "a") == {"d1": None, "d2": None, "d3": "d2"}
 
 
-def test_a_document_without_a_text_repeats_nobody(ledger: Ledger) -> None:
+def test_a_document_without_text_repeats_no_other(ledger: Ledger) -> None:
     """Two empty documents are not duplicates."""
     claims = Claims(ledger)
     claims.settle("a", [claim(1, None), claim(2, None)])
@@ -87,8 +87,8 @@ def test_the_same_claims_again_change_nothing(ledger: Ledger) -> None:
     assert claims.settle("a", [claim(1, "text")]) == set()
 
 
-def test_batches_that_settle_at_the_same_time_end_as_one_after_the_other(ledger: Ledger) -> None:
-    """Every document that stands differently in the end belongs to a batch that was told or settled later."""
+def test_concurrent_calls_end_like_sequential_ones(ledger: Ledger) -> None:
+    """Every document whose status changed belongs to a batch that was returned or settled later."""
     claims = Claims(ledger)
     by_batch = {f"b{n}": [claim(10 * n + k, f"text {k}") for k in range(5)] for n in range(1, 9)}
     threads = [threading.Thread(target=claims.settle, args=each) for each in by_batch.items()]
@@ -103,44 +103,44 @@ def test_batches_that_settle_at_the_same_time_end_as_one_after_the_other(ledger:
     }
 
 
-ALIKE = Alike(0.5, lambda a, b: len(set(a) & set(b)) / len(set(a) | set(b)))
+ALIKE = SimilarityRule(0.5, lambda a, b: len(set(a) & set(b)) / len(set(a) | set(b)))
 
 
 def near(seq: int, letters: str, is_eligible: bool = True) -> Claim:
-    """A document whose signature is a set of letters; each letter is a band."""
+    """Return the claim of a document whose signature is a set of letters; each letter is a band."""
     return Claim(f"d{seq}", seq, "basis", letters, is_eligible, letters.encode(), tuple(letters.encode()))
 
 
-def alike_to(claims: Claims, *batches: str) -> dict[str, str | None]:
-    """Whom each document of these batches is alike to."""
+def near_duplicates(claims: Claims, *batches: str) -> dict[str, str | None]:
+    """Return of which document each document of these batches is a near duplicate."""
     return {doc_id: s.near_duplicate_of for batch in batches for doc_id, s in claims.of(batch).items()}
 
 
-def test_of_documents_that_are_alike_the_lowest_number_stands(ledger: Ledger) -> None:
-    """A chain of small changes keeps its beginning, and what is only like one that does not stand."""
+def test_of_similar_documents_the_lowest_number_is_kept(ledger: Ledger) -> None:
+    """A chain of small changes keeps its start, as do documents that resemble only a removed one."""
     claims = Claims(ledger)
     claims.settle("late", [near(4, "bcd"), near(5, "cde")], ALIKE)
-    first = alike_to(claims, "late")
+    first = near_duplicates(claims, "late")
 
-    told = claims.settle("early", [near(1, "abc")], ALIKE)
+    touched = claims.settle("early", [near(1, "abc")], ALIKE)
 
     assert first == {"d4": None, "d5": "d4"}
-    assert told == {"late"}
-    assert alike_to(claims, "early", "late") == {"d1": None, "d4": "d1", "d5": None}
+    assert touched == {"late"}
+    assert near_duplicates(claims, "early", "late") == {"d1": None, "d4": "d1", "d5": None}
     assert claims.of("late")["d4"].similarity == 0.5
     assert claims.settle("early", [], ALIKE) == {"late"}
-    assert alike_to(claims, "late") == first
+    assert near_duplicates(claims, "late") == first
 
 
-def test_when_nearness_does_not_count_any_more_nobody_is_alike(ledger: Ledger) -> None:
-    """The settings may change their mind."""
+def test_without_a_rule_near_duplicates_are_released(ledger: Ledger) -> None:
+    """The setting can be turned off."""
     claims = Claims(ledger)
     claims.settle("a", [near(1, "abc"), near(2, "abcd")], ALIKE)
-    assert alike_to(claims, "a") == {"d1": None, "d2": "d1"}
+    assert near_duplicates(claims, "a") == {"d1": None, "d2": "d1"}
 
     claims.settle("a", [claim(1, "abc"), claim(2, "abcd")])
 
-    assert alike_to(claims, "a") == {"d1": None, "d2": None}
+    assert near_duplicates(claims, "a") == {"d1": None, "d2": None}
 
 
 near_worlds = st.lists(
@@ -153,10 +153,10 @@ near_worlds = st.lists(
 
 
 @given(near_worlds, st.randoms(use_true_random=False), st.sets(st.integers(1, 10), max_size=4))
-def test_nearness_too_ends_alike_in_every_order(
+def test_near_duplicates_do_not_depend_on_the_order(
     world: list[tuple[int, str]], rng: random.Random, deleted: set[int]
 ) -> None:
-    """Also after some of them were there and went."""
+    """Also after some documents were added and removed."""
     every = {seq: (f"b{batch}", near(seq, letters)) for seq, (batch, letters) in enumerate(world, start=1)}
 
     def ends(order: list[str], gone: set[int]) -> dict[str, tuple[str | None, str | None]]:
@@ -202,10 +202,10 @@ worlds = st.lists(
 
 
 @given(worlds, st.randoms(use_true_random=False), st.lists(st.integers(0, 3), max_size=6))
-def test_every_order_of_settling_ends_alike_and_nobody_is_forgotten(
+def test_any_order_of_batches_gives_the_same_result(
     world: list[tuple[int, str | None, bool]], rng: random.Random, again: list[int]
 ) -> None:
-    """A batch keeps the standing it read last, until it is told; in the end all of them are right."""
+    """A batch keeps the status it read last until it is returned; in the end all are right."""
     by_batch: dict[str, list[Claim]] = {f"b{number}": [] for number in range(4)}
     for seq, (batch, text, is_eligible) in enumerate(world, start=1):
         by_batch[f"b{batch}"].append(claim(seq, text, is_eligible))
@@ -218,9 +218,9 @@ def test_every_order_of_settling_ends_alike_and_nobody_is_forgotten(
             if not waiting:
                 break
             batch = waiting.pop(0)
-            told = claims.settle(batch, by_batch[batch])
+            touched = claims.settle(batch, by_batch[batch])
             known[batch] = repeats(claims, batch)
-            waiting += sorted(told - set(waiting))
+            waiting += sorted(touched - set(waiting))
         ledger.close()
 
     assert not waiting

@@ -1,4 +1,4 @@
-"""The sensor and the command line may look at the same folder at the same moment."""
+"""The sensor and the CLI can scan the same folder at the same time."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ print(report.new, report.moved, report.deleted)
 
 
 def scan_at_once(ledger: Path | str, folder: Path, processes: int) -> tuple[int, ...]:
-    """How many files several real processes took for new, moved and deleted, all together."""
+    """Return the counts of new, moved and deleted files of several real processes together."""
     command = [sys.executable, "-c", SCANNER, str(ledger), str(folder)]
     started = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -45,8 +45,8 @@ def scan_at_once(ledger: Path | str, folder: Path, processes: int) -> tuple[int,
             process.kill()
 
 
-def test_two_first_scans_at_once_take_every_file_in_once(tmp_path: Path, ledger_is_at: Path | str) -> None:
-    """The ledger itself is new, too: both make it."""
+def test_two_concurrent_first_scans_enter_every_file_once(tmp_path: Path, ledger_is_at: Path | str) -> None:
+    """The ledger itself is new too: both create it."""
     folder = tmp_path / "docs"
     folder.mkdir()
     for number in range(30):
@@ -63,8 +63,8 @@ def test_two_first_scans_at_once_take_every_file_in_once(tmp_path: Path, ledger_
     assert max(watched.ledger.batches().values()) == 5
 
 
-def test_scans_at_once_see_a_move_once(watched: Watched) -> None:
-    """Who comes second finds the document where it is, and must not take it for deleted."""
+def test_concurrent_scans_see_a_move_once(watched: Watched) -> None:
+    """The second scan finds the document moved and must not delete it."""
     for number in range(30):
         watched.write(f"old/{number:02}.md")
     watched.scan(max_documents=7)
@@ -80,14 +80,14 @@ def test_scans_at_once_see_a_move_once(watched: Watched) -> None:
     assert max(watched.ledger.batches().values()) == max(revisions.values()) + 5
 
 
-def test_a_scan_that_looked_earlier_does_not_undo_a_move(watched: Watched) -> None:
-    """It saw the file gone and something else has its place since."""
+def test_an_older_scan_does_not_undo_a_move(watched: Watched) -> None:
+    """It saw the file missing, and something else has its path since."""
     watched.write("a.md", "one")
     watched.write("b.md", "two")
     watched.scan()
     (watched.folder / "a.md").rename(watched.folder / "c.md")
 
-    def clock() -> float:  # asked after listing: meanwhile another scan stores the move, and one more
+    def clock() -> float:  # called after listing: another scan stores the move now, and one more
         if (watched.folder / "b.md").exists():
             watched.scan()
             (watched.folder / "b.md").rename(watched.folder / "a.md")

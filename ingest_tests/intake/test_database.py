@@ -1,4 +1,4 @@
-"""Which databases can hold the ledger, and what is said of those that cannot."""
+"""Which databases can hold the ledger, and the errors for all others."""
 
 import subprocess
 import sys
@@ -33,8 +33,8 @@ def test_a_missing_driver_is_one_line_that_names_the_extra() -> None:
     assert "pip install 'ingest-assets[postgres]'" in done.stdout
 
 
-def test_a_server_that_is_not_there_is_one_line_without_the_password() -> None:
-    """The line says where was looked and what to check."""
+def test_an_unreachable_server_is_one_line_without_the_password() -> None:
+    """The line names the address and what to check."""
     with pytest.raises(IngestError) as refused:
         Ledger("postgresql://me:secret@127.0.0.1:1/db")
 
@@ -47,14 +47,14 @@ def test_a_server_that_is_not_there_is_one_line_without_the_password() -> None:
 
 @pytest.mark.parametrize("url", ["mysql://localhost/db", "oracle+cx://x/y", "not a url", ""])
 def test_another_kind_of_database_is_refused(url: str) -> None:
-    """Before anything is connected to."""
+    """Before any connection is made."""
     with pytest.raises(ConfigError, match="postgresql://"):
         Database(url)
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
-def test_every_spelling_of_postgresql_works(postgres: Postgres, scheme: str) -> None:
-    """Services hand out all three."""
+def test_every_scheme_of_postgresql_works(postgres: Postgres, scheme: str) -> None:
+    """Services use all three."""
     url = postgres.fresh_url().replace("postgresql", scheme, 1)
 
     assert Ledger(url).sources() == []

@@ -1,4 +1,4 @@
-"""Which files of a folder are documents, and what is said of the others."""
+"""Which files of a folder are documents, and the problems reported for others."""
 
 import contextlib
 import os
@@ -15,12 +15,12 @@ NFC, NFD = (unicodedata.normalize(form, "é.md") for form in ("NFC", "NFD"))
 
 
 def problems(watched: Watched) -> dict[str, str]:
-    """What the last scan complained about: path and reason."""
+    """Return path and reason of the last scan's problems."""
     return {path: reason for _, path, reason in watched.ledger.problems()}
 
 
 def test_hidden_and_lock_files_are_no_documents(watched: Watched) -> None:
-    """Editors and version control leave them everywhere."""
+    """Editors and version control create them everywhere."""
     for name in (".hidden.md", ".git/config.md", "~$report.docx", "sub/.DS_Store", "real.md", "~tilde.md"):
         watched.write(name)
 
@@ -31,7 +31,7 @@ def test_hidden_and_lock_files_are_no_documents(watched: Watched) -> None:
 
 
 def test_excluded_paths_are_no_documents(watched: Watched) -> None:
-    """Patterns see the whole relative path; a covered folder is not entered."""
+    """Patterns match the whole relative path; an excluded folder is not entered."""
     for name in ("a.md", "a.tmp", "sub/b.tmp", "drafts/c.md", "sub/drafts.md"):
         watched.write(name)
 
@@ -40,8 +40,8 @@ def test_excluded_paths_are_no_documents(watched: Watched) -> None:
     assert set(watched.living()) == {"a.md", "sub/drafts.md"}
 
 
-def test_our_own_folders_inside_a_source_are_no_documents(watched: Watched) -> None:
-    """A home inside the folder it watches must not feed on its own tables."""
+def test_the_home_inside_a_source_is_not_scanned(watched: Watched) -> None:
+    """A home inside the folder it watches must not ingest its own tables."""
     for name in ("a.md", "data/chunks.md", "state/log.md", "other/data/b.md"):
         watched.write(name)
 
@@ -51,14 +51,14 @@ def test_our_own_folders_inside_a_source_are_no_documents(watched: Watched) -> N
 
 
 def test_an_empty_file_is_a_document(watched: Watched) -> None:
-    """It fails later, with a reason; here it would only vanish."""
+    """It fails later, with a reason; here it would only disappear."""
     watched.write("empty.md", "")
 
     assert watched.scan().new == 1
 
 
 @pytest.mark.parametrize("name", [NFC, NFD], ids=["NFC", "NFD"])
-def test_a_name_in_either_unicode_form_is_one_id_and_the_disks_own_path(watched: Watched, name: str) -> None:
+def test_the_id_is_normalized_and_the_path_is_not(watched: Watched, name: str) -> None:
     """The id is NFC; the path opens the file."""
     watched.write(name)
 
@@ -69,7 +69,7 @@ def test_a_name_in_either_unicode_form_is_one_id_and_the_disks_own_path(watched:
     assert (watched.folder / document.path).is_file()
 
 
-def test_of_two_names_that_differ_in_unicode_form_one_is_taken_and_one_reported(watched: Watched) -> None:
+def test_of_two_unicode_forms_of_a_name_one_is_reported(watched: Watched) -> None:
     """They would share an id; the reader of the report can rename one."""
     watched.write(NFC, "composed")
     watched.write(NFD, "decomposed")
@@ -84,10 +84,8 @@ def test_of_two_names_that_differ_in_unicode_form_one_is_taken_and_one_reported(
 
 
 @pytest.mark.parametrize(("known", "late"), [(NFC, NFD), (NFD, NFC)], ids=["NFC first", "NFD first"])
-def test_a_twin_that_comes_later_does_not_take_over_a_known_document(
-    watched: Watched, known: str, late: str
-) -> None:
-    """The known file did not change, so neither may its document."""
+def test_a_later_unicode_form_does_not_replace_the_known_one(watched: Watched, known: str, late: str) -> None:
+    """The known file did not change, so its document must not."""
     watched.write(known, "known")
     watched.scan()
     before = watched.known()
@@ -100,8 +98,8 @@ def test_a_twin_that_comes_later_does_not_take_over_a_known_document(
     assert set(problems(watched)) == {late}
 
 
-def test_a_name_that_is_no_unicode_is_reported(watched: Watched) -> None:
-    """No table could hold it; its neighbours are taken in, also those below a folder of such a name."""
+def test_a_name_that_is_not_utf8_is_reported(watched: Watched) -> None:
+    """No table could store it; other files are entered, also those below a folder with such a name."""
     watched.write("good.md")
     Path(os.fsdecode(os.fsencode(watched.folder) + b"/bad\xff.md")).write_text("x")
     folder = Path(os.fsdecode(os.fsencode(watched.folder) + b"/dir\xfe"))
@@ -130,8 +128,8 @@ def test_a_link_that_leaves_the_folder_is_reported_and_not_followed(watched: Wat
     assert set(problems(watched)) == {"file.md", "folder"}
 
 
-def test_links_within_the_folder_do_no_harm(watched: Watched) -> None:
-    """A linked file is a document of its own; a linked folder is not walked twice, nor in circles."""
+def test_links_within_the_folder_are_files_only(watched: Watched) -> None:
+    """A linked file is a document; a linked folder is not entered."""
     watched.write("sub/real.md", "x")
     (watched.folder / "linked.md").symlink_to(watched.folder / "sub" / "real.md")
     (watched.folder / "sub" / "up").symlink_to(watched.folder)
@@ -143,7 +141,7 @@ def test_links_within_the_folder_do_no_harm(watched: Watched) -> None:
 
 
 def test_a_link_to_itself_does_not_stop_the_scan(watched: Watched) -> None:
-    """One bad entry never costs its neighbours."""
+    """One bad entry does not affect the others."""
     watched.write("real.md")
     (watched.folder / "loop.md").symlink_to(watched.folder / "loop.md")
 
@@ -152,16 +150,16 @@ def test_a_link_to_itself_does_not_stop_the_scan(watched: Watched) -> None:
     assert set(watched.living()) == {"real.md"}
 
 
-def test_what_is_not_a_file_is_not_opened(watched: Watched) -> None:
-    """Reading a named pipe would wait for ever."""
+def test_a_pipe_is_not_opened(watched: Watched) -> None:
+    """Reading a named pipe would block."""
     watched.write("real.md")
     os.mkfifo(watched.folder / "pipe.md")
 
     assert watched.scan().new == 1
 
 
-def test_a_folder_to_watch_must_be_there(tmp_path: Path) -> None:
-    """One clear line: what is wrong and what to do."""
+def test_a_folder_to_watch_must_exist(tmp_path: Path) -> None:
+    """One line: what is wrong and what to do."""
     (tmp_path / "file").touch()
 
     with pytest.raises(ConfigError, match=r"nowhere: does not exist; give a folder with documents\.$"):
@@ -172,7 +170,7 @@ def test_a_folder_to_watch_must_be_there(tmp_path: Path) -> None:
 
 
 def test_a_path_too_long_to_be_an_id_is_reported(watched: Watched) -> None:
-    """Each name in it is fine; its neighbours are taken in."""
+    """Each name in it is valid; other files are entered."""
     deep = "/".join(["x" * 200] * 10)
     watched.write("a.md")
     with contextlib.chdir(watched.folder):

@@ -1,4 +1,4 @@
-"""The catalogue on disk: versioned, in WAL mode, and in folders of any name."""
+"""The ledger on disk: versioned, in WAL mode, and in folders of any name."""
 
 import sqlite3
 from pathlib import Path
@@ -13,7 +13,7 @@ from ingest_tests.intake.conftest import NOW, Watched
 
 
 def test_a_ledger_of_another_version_is_refused_in_one_line(tmp_path: Path) -> None:
-    """It says which file, which versions, and what to do; and it changes nothing."""
+    """It names the file, the versions and what to do, and changes nothing."""
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
     with ledger.begin() as connection:
@@ -26,15 +26,15 @@ def test_a_ledger_of_another_version_is_refused_in_one_line(tmp_path: Path) -> N
     message = str(refused.value)
     assert str(path) in message
     assert "version 99" in message
-    assert f"knows {schema.LEDGER_VERSION}" in message
-    assert "Use the release that made it" in message
+    assert f"supports {schema.LEDGER_VERSION}" in message
+    assert "Use the release that created it" in message
     assert len(message.splitlines()) == 1
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT value FROM meta").fetchall() == [("99",)]
 
 
-def test_a_new_ledger_knows_its_version_and_does_not_block_readers(tmp_path: Path) -> None:
-    """WAL mode: a reader sees the last whole state while a writer is at work."""
+def test_a_new_ledger_has_its_version_and_does_not_block_readers(tmp_path: Path) -> None:
+    """WAL mode: a reader sees the last committed state while a writer is at work."""
     path = tmp_path / "state" / "ledger.sqlite"
     writer, reader = Ledger(path), Ledger(path)
     writer.put_source(Source("docs", Path("/docs")), NOW)
@@ -68,8 +68,8 @@ def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["what?", "a#b", "100%25", "a b", "ü", "x?mode=memory"])
-def test_a_ledger_rests_where_it_was_told_to(tmp_path: Path, name: str) -> None:
-    """A folder's name is not a part of a URL."""
+def test_a_ledger_is_stored_at_its_path(tmp_path: Path, name: str) -> None:
+    """A folder's name is not part of a URL."""
     path = tmp_path / name / "ledger.sqlite"
 
     Ledger(path).put_source(Source("docs", Path("/docs")), NOW)
@@ -79,7 +79,7 @@ def test_a_ledger_rests_where_it_was_told_to(tmp_path: Path, name: str) -> None:
     assert [source.name for source in Ledger(path).sources()] == ["docs"]
 
 
-def test_what_was_written_is_there_after_reopening(watched: Watched) -> None:
+def test_a_reopened_ledger_has_everything(watched: Watched) -> None:
     """Documents, batches, sources and problems."""
     watched.write("a.md")
     watched.scan()
@@ -93,7 +93,7 @@ def test_what_was_written_is_there_after_reopening(watched: Watched) -> None:
     assert again.document("docs:b.md") is None
 
 
-def test_documents_can_be_asked_for_by_batch_and_source(watched: Watched) -> None:
+def test_documents_can_be_selected_by_batch_and_source(watched: Watched) -> None:
     """In intake order."""
     for name in ("b.md", "a.md", "c.md"):
         watched.write(name)
@@ -105,7 +105,7 @@ def test_documents_can_be_asked_for_by_batch_and_source(watched: Watched) -> Non
 
 
 def test_no_two_documents_can_share_a_number(watched: Watched) -> None:
-    """The database itself refuses it."""
+    """The database itself rejects it."""
     watched.write("a.md")
     watched.write("b.md")
     watched.scan()
@@ -119,7 +119,7 @@ def test_no_two_documents_can_share_a_number(watched: Watched) -> None:
 
 
 def test_a_touched_batch_has_a_higher_revision_than_any_before(tmp_path: Path) -> None:
-    """The sensor asks for what is newer than all it has seen."""
+    """The sensor asks for revisions above all it has seen."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.touch(["b", "a"])
     ledger.touch(["a"])

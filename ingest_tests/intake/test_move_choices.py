@@ -1,19 +1,19 @@
-"""Which document a moved file is, when several could be meant or its new place is not free."""
+"""Which document a moved file is, when several match or its new path is taken."""
 
 import pytest
 
 from ingest_assets.intake.ledger import bump
 from ingest_assets.intake.schema import documents
 from ingest_tests.intake.conftest import NOW, Watched, counts
-from ingest_tests.intake.test_moves import homes, ids, move
+from ingest_tests.intake.test_moves import batch_and_seq, ids, move
 
 
-def test_two_files_that_change_places_while_away_keep_their_homes(watched: Watched) -> None:
-    """Each takes the id that the other one had: no order of renaming them one by one would do."""
+def test_deleted_files_restored_with_swapped_names_keep_their_batches(watched: Watched) -> None:
+    """Each gets the id that the other had; renaming them one by one would fail."""
     watched.write("a.md", "one")
     watched.write("b.md", "two")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     for name in ("a.md", "b.md"):
         (watched.folder / name).unlink()
     watched.scan()
@@ -23,15 +23,15 @@ def test_two_files_that_change_places_while_away_keep_their_homes(watched: Watch
     report = watched.scan()
 
     assert counts(report) == {"moved": 2}
-    assert homes(watched) == {"docs:a.md": before["docs:b.md"], "docs:b.md": before["docs:a.md"]}
+    assert batch_and_seq(watched) == {"docs:a.md": before["docs:b.md"], "docs:b.md": before["docs:a.md"]}
 
 
-def test_what_was_deleted_long_ago_gives_way_to_what_moves_to_its_place(watched: Watched) -> None:
-    """Both batches run again: one may still hold rows of that id."""
+def test_a_move_to_the_path_of_a_deleted_document_replaces_it(watched: Watched) -> None:
+    """Both batches run again: one may still have rows with that id."""
     watched.write("a.md", "one")
     watched.write("b.md", "two")
     watched.scan(max_documents=1)
-    before = homes(watched)
+    before = batch_and_seq(watched)
     (watched.folder / "a.md").unlink()
     watched.scan()
     move(watched, "b.md", "a.md")
@@ -40,16 +40,16 @@ def test_what_was_deleted_long_ago_gives_way_to_what_moves_to_its_place(watched:
 
     assert counts(report) == {"moved": 1}
     assert report.batches == {"2024-05-01-0001", "2024-05-01-0002"}
-    assert homes(watched) == {"docs:a.md": before["docs:b.md"]}
+    assert batch_and_seq(watched) == {"docs:a.md": before["docs:b.md"]}
     assert ids(watched) == ["docs:a.md"]
 
 
-def test_a_document_whose_place_was_taken_moves_on_when_its_bytes_come_back(watched: Watched) -> None:
-    """It gives way only when nobody wants it."""
+def test_a_deleted_document_moves_when_its_content_returns_elsewhere(watched: Watched) -> None:
+    """It is replaced only if its content does not return."""
     watched.write("a.md", "one")
     watched.write("b.md", "two")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     (watched.folder / "a.md").unlink()
     watched.scan()
     move(watched, "b.md", "a.md")
@@ -58,14 +58,14 @@ def test_a_document_whose_place_was_taken_moves_on_when_its_bytes_come_back(watc
     report = watched.scan()
 
     assert counts(report) == {"moved": 2}
-    assert homes(watched) == {"docs:a.md": before["docs:b.md"], "docs:c.md": before["docs:a.md"]}
+    assert batch_and_seq(watched) == {"docs:a.md": before["docs:b.md"], "docs:c.md": before["docs:a.md"]}
 
 
-def test_a_new_file_at_a_place_whose_document_moved_on_is_new(watched: Watched) -> None:
-    """The bytes that were there are elsewhere now, and they have the home."""
+def test_a_new_file_at_the_old_path_of_a_moved_document_is_new(watched: Watched) -> None:
+    """The old content is elsewhere now, with the batch."""
     watched.write("a.md", "one")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     (watched.folder / "a.md").unlink()
     watched.scan()
     watched.write("a.md", "other")
@@ -74,26 +74,26 @@ def test_a_new_file_at_a_place_whose_document_moved_on_is_new(watched: Watched) 
     report = watched.scan()
 
     assert counts(report) == {"new": 1, "moved": 1}
-    assert homes(watched) == {"docs:a.md": ("2024-05-01-0002", 2), "docs:b.md": before["docs:a.md"]}
+    assert batch_and_seq(watched) == {"docs:a.md": ("2024-05-01-0002", 2), "docs:b.md": before["docs:a.md"]}
 
 
-def test_of_two_equal_files_the_one_that_moves_is_the_one_that_is_gone(watched: Watched) -> None:
-    """The other one stays where it is."""
+def test_of_two_equal_files_the_missing_one_moves(watched: Watched) -> None:
+    """The other keeps its path."""
     watched.write("a.md", "same")
     watched.write("b.md", "same")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     move(watched, "b.md", "0.md")
 
     report = watched.scan()
 
     assert counts(report) == {"moved": 1, "unchanged": 1}
-    assert homes(watched) == {"docs:a.md": before["docs:a.md"], "docs:0.md": before["docs:b.md"]}
+    assert batch_and_seq(watched) == {"docs:a.md": before["docs:a.md"], "docs:0.md": before["docs:b.md"]}
 
 
 @pytest.mark.parametrize("content", ["same", ""], ids=["text", "empty"])
 def test_equal_files_that_move_together_are_paired_in_order(watched: Watched, content: str) -> None:
-    """By number and by path, so that every scan would say the same; the third has no document to be."""
+    """By number and by path, so that every scan decides the same; the third is new."""
     watched.write("b.md", content)
     watched.write("a.md", content)
     watched.scan()
@@ -107,12 +107,12 @@ def test_equal_files_that_move_together_are_paired_in_order(watched: Watched, co
     assert [d.doc_id for d in watched.ledger.documents()] == ["docs:y.md", "docs:z.md", "docs:zz.md"]
 
 
-def test_a_file_that_comes_back_to_its_own_place_is_back_again(watched: Watched) -> None:
-    """Also when an older document had the same bytes."""
+def test_a_file_restored_at_its_path_is_the_old_document(watched: Watched) -> None:
+    """Also if an older document had the same content."""
     for name in ("a.md", "b.md"):
         watched.write(name, "same")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     for name in ("a.md", "b.md"):
         (watched.folder / name).unlink()
     watched.scan()
@@ -121,27 +121,27 @@ def test_a_file_that_comes_back_to_its_own_place_is_back_again(watched: Watched)
     report = watched.scan()
 
     assert counts(report) == {"restored": 1}
-    assert homes(watched) == {"docs:b.md": before["docs:b.md"]}
+    assert batch_and_seq(watched) == {"docs:b.md": before["docs:b.md"]}
 
 
-def test_what_is_just_gone_moves_rather_than_what_was_deleted_earlier(watched: Watched) -> None:
+def test_a_just_deleted_document_moves_before_an_earlier_one(watched: Watched) -> None:
     """Its rows are still in the tables."""
     for name in ("a.md", "b.md"):
         watched.write(name, "same")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     (watched.folder / "a.md").unlink()
     watched.scan()
     move(watched, "b.md", "c.md")
 
     watched.scan()
 
-    assert homes(watched) == {"docs:c.md": before["docs:b.md"]}
+    assert batch_and_seq(watched) == {"docs:c.md": before["docs:b.md"]}
     assert ids(watched) == ["docs:a.md", "docs:c.md"]
 
 
 def put_fetched(watched: Watched, doc_id: str, content_hash: str, deleted_at: float | None) -> None:
-    """A document that came through the queue."""
+    """Enter a document that came through the queue."""
     row = {"doc_id": doc_id, "source": "queue", "path": "https://example.org/", "content_hash": content_hash}
     times = {"first_seen": NOW, "last_seen": NOW, "mtime_ns": 0, "deleted_at": deleted_at}
     with watched.ledger.begin() as connection:
@@ -150,8 +150,8 @@ def put_fetched(watched: Watched, doc_id: str, content_hash: str, deleted_at: fl
         bump(connection, {"2024-05-01-0009"})
 
 
-def test_a_document_that_was_fetched_does_not_become_a_file(watched: Watched) -> None:
-    """Whoever queued it may fetch it again."""
+def test_a_deleted_fetched_document_does_not_become_a_file(watched: Watched) -> None:
+    """It can be queued and fetched again."""
     watched.write("a.md", "same")
     watched.scan()
     (watched.folder / "a.md").rename(watched.folder / ".hidden")
@@ -165,8 +165,8 @@ def test_a_document_that_was_fetched_does_not_become_a_file(watched: Watched) ->
     assert "fetched" in ids(watched)
 
 
-def test_a_file_whose_id_a_fetched_document_has_is_reported(watched: Watched) -> None:
-    """Neither may take the other's rows, and the other files do not wait for it."""
+def test_a_file_with_the_id_of_a_fetched_document_is_reported(watched: Watched) -> None:
+    """Neither replaces the other's rows, and other files are entered."""
     put_fetched(watched, "docs:a.md", "0" * 64, deleted_at=None)
     watched.write("a.md")
     watched.write("b.md")

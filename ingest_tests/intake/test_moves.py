@@ -1,4 +1,4 @@
-"""A file that moves is the document it was: same batch, same number, another id."""
+"""A moved file is the same document: same batch, same number, another id."""
 
 import os
 import shutil
@@ -12,36 +12,36 @@ from ingest_tests.intake.conftest import NOW, Watched, counts
 Home = tuple[str, int]
 
 
-def homes(watched: Watched) -> dict[str, Home]:
-    """Batch and number of every document that is not deleted."""
+def batch_and_seq(watched: Watched) -> dict[str, Home]:
+    """Return batch and number of every document that is not deleted."""
     return {d.doc_id: (d.batch, d.seq) for d in watched.ledger.documents() if not d.is_deleted()}
 
 
 def ids(watched: Watched) -> list[str]:
-    """Every document the ledger knows, deleted ones included, by number."""
+    """Return every document of the ledger by number, including deleted ones."""
     return [document.doc_id for document in watched.ledger.documents()]
 
 
 def move(watched: Watched, name: str, target: str) -> None:
-    """Rename a file, as `mv` does: its time goes with it."""
+    """Rename a file as `mv` does, with its time."""
     to = watched.folder / target
     to.parent.mkdir(parents=True, exist_ok=True)
     (watched.folder / name).replace(to)
 
 
 def test_a_renamed_file_keeps_its_batch_and_number(watched: Watched) -> None:
-    """It is neither new nor deleted, and its batch runs again: the rows must say its new id."""
+    """It is not new or deleted, and its batch runs again: rows need the new id."""
     watched.write("a.md")
     watched.write("b.md")
     watched.scan()
-    before, revisions = homes(watched), watched.ledger.batches()
+    before, revisions = batch_and_seq(watched), watched.ledger.batches()
     move(watched, "a.md", "sub/z.md")
 
     report = watched.scan()
 
     assert counts(report) == {"moved": 1, "unchanged": 1}
     assert report.batches == {"2024-05-01-0001"}
-    assert homes(watched) == {"docs:sub/z.md": before["docs:a.md"], "docs:b.md": before["docs:b.md"]}
+    assert batch_and_seq(watched) == {"docs:sub/z.md": before["docs:a.md"], "docs:b.md": before["docs:b.md"]}
     assert ids(watched) == ["docs:sub/z.md", "docs:b.md"]
     assert watched.known()["sub/z.md"].path == "sub/z.md"
     assert watched.ledger.batches()["2024-05-01-0001"] > revisions["2024-05-01-0001"]
@@ -49,27 +49,27 @@ def test_a_renamed_file_keeps_its_batch_and_number(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize(("source", "target"), [("docs", "more"), ("more", "docs")])
-def test_a_file_may_move_to_another_watched_folder(watched: Watched, source: str, target: str) -> None:
-    """Whichever of the two is looked at first."""
+def test_a_file_can_move_to_another_watched_folder(watched: Watched, source: str, target: str) -> None:
+    """Whichever of the two is scanned first."""
     watched.also("more")
     watched.write(f"../{source}/a.md")
     watched.write(f"../{target}/b.md")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     move(watched, f"../{source}/a.md", f"../{target}/deep/a.md")
 
     report = watched.scan()
 
     assert counts(report) == {"moved": 1, "unchanged": 1}
-    assert homes(watched)[f"{target}:deep/a.md"] == before[f"{source}:a.md"]
+    assert batch_and_seq(watched)[f"{target}:deep/a.md"] == before[f"{source}:a.md"]
     assert {d.source for d in watched.ledger.documents()} == {target}
 
 
-def test_a_move_is_recognised_when_the_file_had_to_settle_first(watched: Watched) -> None:
-    """The old place is empty in one look, the new one is taken in by the next."""
+def test_a_move_is_recognised_when_the_new_file_was_too_young(watched: Watched) -> None:
+    """The old path is empty in one scan, the new one is entered in the next."""
     watched.write("a.md")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     move(watched, "a.md", "z.md")
     os.utime(watched.folder / "z.md", (NOW, NOW))
     watched.now = NOW + 1
@@ -80,14 +80,14 @@ def test_a_move_is_recognised_when_the_file_had_to_settle_first(watched: Watched
 
     assert counts(early) == {"deleted": 1, "waiting": 1}
     assert counts(late) == {"moved": 1}
-    assert homes(watched) == {"docs:z.md": before["docs:a.md"]}
+    assert batch_and_seq(watched) == {"docs:z.md": before["docs:a.md"]}
 
 
 def test_a_move_is_recognised_when_hashing_took_too_long_at_first(watched: Watched) -> None:
-    """Of two files the budget allows one."""
+    """The time limit allows one of two files."""
     watched.write("a.md")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     move(watched, "a.md", "z.md")
     watched.write("new.md")
 
@@ -96,15 +96,15 @@ def test_a_move_is_recognised_when_hashing_took_too_long_at_first(watched: Watch
 
     assert counts(short) == {"new": 1, "deleted": 1, "waiting": 1}
     assert counts(rest) == {"moved": 1, "unchanged": 1}
-    assert homes(watched)["docs:z.md"] == before["docs:a.md"]
+    assert batch_and_seq(watched)["docs:z.md"] == before["docs:a.md"]
 
 
-def test_two_files_that_change_places_are_two_changed_files(watched: Watched) -> None:
-    """Nothing is new and nothing is gone; each place keeps its home."""
+def test_two_files_that_swap_paths_are_two_changed_files(watched: Watched) -> None:
+    """None is new or deleted; each path keeps its batch."""
     watched.write("a.md", "one")
     watched.write("b.md", "two")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     move(watched, "a.md", "kept")
     move(watched, "b.md", "a.md")
     move(watched, "kept", "b.md")
@@ -112,36 +112,36 @@ def test_two_files_that_change_places_are_two_changed_files(watched: Watched) ->
     report = watched.scan()
 
     assert counts(report) == {"changed": 2}
-    assert homes(watched) == before
+    assert batch_and_seq(watched) == before
 
 
 def test_a_file_that_replaces_another_is_a_changed_and_a_deleted_one(watched: Watched) -> None:
-    """The place it takes belongs to a document that lives."""
+    """Its new path belongs to a document that is not deleted."""
     watched.write("a.md", "one")
     watched.write("b.md", "two")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     move(watched, "b.md", "a.md")
 
     report = watched.scan()
 
     assert counts(report) == {"changed": 1, "deleted": 1}
-    assert homes(watched) == {"docs:a.md": before["docs:a.md"]}
+    assert batch_and_seq(watched) == {"docs:a.md": before["docs:a.md"]}
 
 
-def test_a_copy_whose_original_is_deleted_before_the_next_look_is_a_move(watched: Watched) -> None:
-    """Nobody can tell them apart; `mv` to another disk does exactly this."""
+def test_a_copy_whose_original_is_deleted_before_the_next_scan_is_a_move(watched: Watched) -> None:
+    """They cannot be distinguished; `mv` to another disk does exactly this."""
     path = watched.write("a.md")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     shutil.copyfile(path, watched.folder / "b.md")
     path.unlink()
 
     assert counts(watched.scan()) == {"moved": 1}
-    assert homes(watched) == {"docs:b.md": before["docs:a.md"]}
+    assert batch_and_seq(watched) == {"docs:b.md": before["docs:a.md"]}
 
 
-def test_a_copy_that_was_seen_beside_its_original_is_a_document_of_its_own(watched: Watched) -> None:
+def test_a_copy_scanned_beside_its_original_is_a_separate_document(watched: Watched) -> None:
     """Deleting the original later deletes the original."""
     path = watched.write("a.md")
     watched.scan()
@@ -153,11 +153,11 @@ def test_a_copy_that_was_seen_beside_its_original_is_a_document_of_its_own(watch
 
     assert counts(copied) == {"new": 1, "unchanged": 1}
     assert counts(deleted) == {"deleted": 1, "unchanged": 1}
-    assert homes(watched) == {"docs:b.md": ("2024-05-01-0002", 2)}
+    assert batch_and_seq(watched) == {"docs:b.md": ("2024-05-01-0002", 2)}
 
 
 def test_a_file_that_moves_and_changes_is_another_document(watched: Watched) -> None:
-    """The hash is all there is to know it by."""
+    """Only its hash could identify it."""
     watched.write("a.md", "one")
     watched.scan()
     move(watched, "a.md", "b.md")
@@ -166,23 +166,23 @@ def test_a_file_that_moves_and_changes_is_another_document(watched: Watched) -> 
     assert counts(watched.scan()) == {"new": 1, "deleted": 1}
 
 
-def test_a_file_that_is_only_out_of_sight_does_not_move(watched: Watched) -> None:
-    """Its folder is not mounted; the copy elsewhere is another document."""
+def test_a_file_in_an_unmounted_folder_does_not_move(watched: Watched) -> None:
+    """The copy elsewhere is another document."""
     more = watched.also("more")
     watched.write("../more/a.md", "same")
     watched.scan()
-    before = homes(watched)
+    before = batch_and_seq(watched)
     more.rename(more.with_name("away"))
     watched.write("b.md", "same")
 
     report = watched.scan()
 
     assert counts(report) == {"new": 1}
-    assert homes(watched)["more:a.md"] == before["more:a.md"]
+    assert batch_and_seq(watched)["more:a.md"] == before["more:a.md"]
 
 
-def test_a_preview_recognises_what_moved(watched: Watched) -> None:
-    """As the scan does, with nothing written."""
+def test_a_preview_recognises_moves(watched: Watched) -> None:
+    """As the scan does, without writing."""
     watched.also("more")
     for name in ("a.md", "b.md", "../more/c.md"):
         watched.write(name)
@@ -199,8 +199,8 @@ def test_a_preview_recognises_what_moved(watched: Watched) -> None:
     assert watched.scan() == preview
 
 
-def test_a_scan_that_breaks_off_changes_nothing(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A document between two places would be in neither."""
+def test_a_failed_scan_changes_nothing(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A half-moved document would be lost."""
     watched.write("a.md")
     watched.write("b.md")
     watched.scan()
@@ -221,14 +221,14 @@ def test_a_scan_that_breaks_off_changes_nothing(watched: Watched, monkeypatch: p
 
 
 def test_a_folder_of_many_files_moves_at_once(watched: Watched) -> None:
-    """More than one query may name."""
+    """More than fit into one query."""
     for number in range(1200):
         watched.write(f"old/{number}.md")
     watched.scan(max_documents=100)
-    before = homes(watched)
+    before = batch_and_seq(watched)
     Path(watched.folder / "old").rename(watched.folder / "new")
 
     report = watched.scan(max_documents=100)
 
     assert counts(report) == {"moved": 1200}
-    assert homes(watched) == {doc_id.replace("old/", "new/"): home for doc_id, home in before.items()}
+    assert batch_and_seq(watched) == {doc_id.replace("old/", "new/"): home for doc_id, home in before.items()}

@@ -1,4 +1,4 @@
-"""What cannot be read is reported and kept: unknown is not deleted. Runs as a user whom permissions bind."""
+"""Unreadable files are reported and kept, not deleted. Runs as an unprivileged user."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ingest_tests.intake.conftest import NOBODY, Watched
+from ingest_tests.intake.conftest import NOBODY_UID, Watched
 
 SCAN = """
 import json
@@ -32,7 +32,7 @@ Scan = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def watched(open_folder: Path) -> Watched:
-    """A folder that an unprivileged user owns; root's own ledger is thrown away."""
+    """A folder that an unprivileged user owns; root's ledger is discarded."""
     watched = Watched(open_folder)
     watched.ledger.close()
     return watched
@@ -40,12 +40,12 @@ def watched(open_folder: Path) -> Watched:
 
 @pytest.fixture
 def scan(open_folder: Path, as_nobody: Callable[..., str]) -> Scan:
-    """Scan as an unprivileged user, and say what came of it."""
+    """Scan as an unprivileged user and return the report."""
 
     def run(*sources: str) -> dict[str, Any]:
         for path in (open_folder, *open_folder.rglob("*")):
             if os.getuid() == 0:
-                os.chown(path, NOBODY, NOBODY)
+                os.chown(path, NOBODY_UID, NOBODY_UID)
         result: dict[str, Any] = json.loads(as_nobody(SCAN, open_folder, *(sources or ("docs",))))
         return result
 
@@ -53,7 +53,7 @@ def scan(open_folder: Path, as_nobody: Callable[..., str]) -> Scan:
 
 
 def test_an_unreadable_folder_deletes_nothing_below_it(watched: Watched, scan: Scan) -> None:
-    """And when it opens again, only what really changed meanwhile is found."""
+    """When it is readable again, only real changes are found."""
     closed = watched.write("closed/deep/a.md").parent.parent
     watched.write("closed/b.md")
     watched.write("closed-not/c.md").unlink()
@@ -73,8 +73,8 @@ def test_an_unreadable_folder_deletes_nothing_below_it(watched: Watched, scan: S
     assert (reopened["deleted"], reopened["unchanged"], reopened["problems"]) == (1, 2, {})
 
 
-def test_an_unreadable_folder_hides_only_what_is_below_it(watched: Watched, scan: Scan) -> None:
-    """A neighbour whose name begins the same way is deleted when it is."""
+def test_an_unreadable_folder_hides_only_its_own_files(watched: Watched, scan: Scan) -> None:
+    """A deleted file in a folder whose name starts the same way is found."""
     watched.write("sub/a.md")
     neighbour = watched.write("sub2/b.md")
     scan()
@@ -87,7 +87,7 @@ def test_an_unreadable_folder_hides_only_what_is_below_it(watched: Watched, scan
 
 
 def test_an_unreadable_root_deletes_nothing(watched: Watched, scan: Scan) -> None:
-    """Not even when nothing of it can be listed."""
+    """Although nothing in it can be listed."""
     watched.write("a.md")
     before = scan()
     watched.folder.chmod(0)
@@ -98,8 +98,8 @@ def test_an_unreadable_root_deletes_nothing(watched: Watched, scan: Scan) -> Non
     assert len(report["problems"]) == 1
 
 
-def test_an_unreadable_file_is_reported_and_taken_in_when_it_opens(watched: Watched, scan: Scan) -> None:
-    """Its neighbours do not wait for it."""
+def test_an_unreadable_file_is_reported_and_entered_once_it_is_readable(watched: Watched, scan: Scan) -> None:
+    """Other files do not wait for it."""
     path = watched.write("a.md")
     watched.write("b.md")
     path.chmod(0)
@@ -113,8 +113,8 @@ def test_an_unreadable_file_is_reported_and_taken_in_when_it_opens(watched: Watc
     assert (opened["new"], opened["problems"]) == (1, {})
 
 
-def test_a_root_behind_a_closed_door_does_not_stop_the_other_sources(watched: Watched, scan: Scan) -> None:
-    """A source whose parent folder is closed is like one that is not there."""
+def test_a_folder_that_cannot_be_entered_does_not_stop_other_sources(watched: Watched, scan: Scan) -> None:
+    """A source below an unreadable folder counts as missing."""
     inner = watched.folder.parent / "outer" / "inner"
     inner.mkdir(parents=True)
     (inner / "a.md").write_text("x")
@@ -130,9 +130,7 @@ def test_a_root_behind_a_closed_door_does_not_stop_the_other_sources(watched: Wa
     assert len(report["problems"]) == 1
 
 
-def test_an_unreadable_folder_whose_name_is_no_unicode_does_not_stop_the_scan(
-    watched: Watched, scan: Scan
-) -> None:
+def test_an_unreadable_folder_whose_name_is_not_utf8_is_reported(watched: Watched, scan: Scan) -> None:
     """Two faults at once are still one line in the report."""
     folder = Path(os.fsdecode(os.fsencode(watched.folder) + b"/dir\xfe"))
     folder.mkdir()

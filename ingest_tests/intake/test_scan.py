@@ -1,4 +1,4 @@
-"""New, changed, deleted and restored files, and what must never count as deleted."""
+"""New, changed, deleted and restored files, and what must not count as deleted."""
 
 import hashlib
 import os
@@ -11,12 +11,12 @@ from ingest_tests.intake.conftest import Exclusions, Watched, counts
 
 
 def sha(text: str) -> str:
-    """The hash a file of this text must have."""
+    """Return the hash of a file with this text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_new_files_are_taken_in_with_their_hash_and_a_batch(watched: Watched) -> None:
-    """Ids say source and path; sequence numbers follow the order of sight."""
+def test_new_files_are_entered_with_their_hash_and_a_batch(watched: Watched) -> None:
+    """Ids have source and path; sequence numbers follow the order of the scan."""
     watched.write("b.md", "two")
     watched.write("sub/a.md", "one")
 
@@ -44,7 +44,7 @@ def test_a_second_scan_finds_nothing(watched: Watched) -> None:
 
 
 def test_a_changed_file_keeps_its_batch_and_number(watched: Watched) -> None:
-    """Its home batch runs again."""
+    """Its batch runs again."""
     watched.write("a.md", "one")
     watched.scan()
     before = watched.known()["a.md"]
@@ -60,8 +60,8 @@ def test_a_changed_file_keeps_its_batch_and_number(watched: Watched) -> None:
     assert watched.ledger.batches()[before.batch] > 1
 
 
-def test_a_touched_file_is_not_a_changed_one(watched: Watched) -> None:
-    """Same bytes at a new time: the hash decides."""
+def test_a_touched_file_is_not_changed(watched: Watched) -> None:
+    """Same content with a new time: the hash decides."""
     path = watched.write("a.md")
     watched.scan()
     before = watched.ledger.batches()
@@ -76,7 +76,7 @@ def test_a_touched_file_is_not_a_changed_one(watched: Watched) -> None:
 
 
 def test_a_deleted_file_is_marked_and_its_batch_runs_again(watched: Watched) -> None:
-    """The row stays, so that the document keeps its home if it comes back."""
+    """The row stays, so that a restored document keeps its batch."""
     path = watched.write("a.md")
     watched.write("b.md")
     watched.scan()
@@ -91,8 +91,8 @@ def test_a_deleted_file_is_marked_and_its_batch_runs_again(watched: Watched) -> 
     assert counts(watched.scan()) == {"unchanged": 1}
 
 
-def test_a_restored_file_returns_to_its_home_batch(watched: Watched) -> None:
-    """Even when neither its time nor its bytes differ from before."""
+def test_a_restored_file_returns_to_its_batch(watched: Watched) -> None:
+    """Even if neither time nor content differ from before."""
     path = watched.write("a.md", "one")
     watched.scan()
     before, kept = watched.known()["a.md"], path.rename(path.with_suffix(".kept"))
@@ -108,7 +108,7 @@ def test_a_restored_file_returns_to_its_home_batch(watched: Watched) -> None:
 
 
 def test_a_missing_folder_deletes_nothing(watched: Watched) -> None:
-    """A network share that is not mounted is not a decision to forget its documents."""
+    """It may be an unmounted network share."""
     watched.write("a.md")
     watched.scan()
     before = (watched.known(), watched.ledger.batches())
@@ -124,8 +124,8 @@ def test_a_missing_folder_deletes_nothing(watched: Watched) -> None:
     assert watched.ledger.problems() == []
 
 
-def test_a_document_that_could_not_be_looked_at_was_not_seen(watched: Watched) -> None:
-    """`last_seen` is when the file was there, not when we last wondered."""
+def test_a_document_in_a_missing_folder_is_not_seen(watched: Watched) -> None:
+    """`last_seen` is when the file existed, not when it was last checked."""
     watched.write("a.md")
     watched.scan()
     watched.folder.rename(watched.folder.with_name("away"))
@@ -136,8 +136,8 @@ def test_a_document_that_could_not_be_looked_at_was_not_seen(watched: Watched) -
     assert watched.last_seen("a.md") == watched.now - 3600
 
 
-def test_when_a_document_was_seen_is_known_to_the_hour(watched: Watched) -> None:
-    """More would be a write for every file at every look."""
+def test_last_seen_is_precise_to_the_hour(watched: Watched) -> None:
+    """A higher precision would need a write for every file in every scan."""
     watched.write("a.md")
     watched.scan()
     seen = []
@@ -156,7 +156,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_left_for_the_next_s
     path = watched.write("a.md")
     watched.write("b.md")
 
-    def clock() -> float:  # asked before each file is hashed
+    def clock() -> float:  # called before each file is hashed
         path.unlink(missing_ok=True)
         return watched.now
 
@@ -167,7 +167,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_left_for_the_next_s
 
 
 def test_a_known_file_that_cannot_be_read_is_reported_and_kept(watched: Watched) -> None:
-    """Unknown is not deleted, and the bytes we knew stay what we know."""
+    """It is not deleted, and its known hash stays."""
     path = watched.write("a.md", "one")
     watched.scan()
     watched.write("a.md", "three")
@@ -186,8 +186,8 @@ def test_a_known_file_that_cannot_be_read_is_reported_and_kept(watched: Watched)
     assert "cannot be read" in report.problems[0][1].reason
 
 
-def test_a_preview_says_what_a_scan_finds_and_writes_nothing(watched: Watched) -> None:
-    """`ingest plan` must be free of consequences."""
+def test_a_preview_reports_like_a_scan_and_writes_nothing(watched: Watched) -> None:
+    """`ingest plan` must have no side effects."""
     watched.write("same.md")
     watched.write("changed.md", "one")
     gone = watched.write("gone.md")
@@ -205,8 +205,8 @@ def test_a_preview_says_what_a_scan_finds_and_writes_nothing(watched: Watched) -
 
 
 @pytest.mark.parametrize("size", [0, 1, 1024 * 1024, 1024 * 1024 + 1])
-def test_a_hash_is_that_of_all_bytes(tmp_path: Path, size: int) -> None:
-    """Also of none, and past the end of a block."""
+def test_a_hash_covers_all_bytes(tmp_path: Path, size: int) -> None:
+    """Also of an empty file, and beyond one block."""
     content = b"\x00\xff" * (size // 2) + b"x" * (size % 2)
     (tmp_path / "f").write_bytes(content)
 

@@ -1,4 +1,4 @@
-"""A ledger of an older release is brought up to this one where it is, with all it knows."""
+"""A ledger of an older release is upgraded in place, with all its data."""
 
 import subprocess
 import sys
@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from ingest_assets.core.errors import IngestError
 from ingest_assets.intake import schema
-from ingest_assets.intake.batches import give_homes
+from ingest_assets.intake.batches import assign_batches
 from ingest_assets.intake.database import Database
 from ingest_assets.intake.ledger import Document, Ledger, Source
 from ingest_assets.intake.queue.queue import Queue
 from ingest_assets.settings.intake import BatchLimits, QueueOptions
 
-# The statements of version 1, as that release gave them to SQLite; PostgreSQL takes them, too.
+# The statements of version 1, as that release sent them to SQLite; PostgreSQL accepts them too.
 VERSION_1 = """
 CREATE TABLE meta (key VARCHAR(64) NOT NULL, value VARCHAR(256) NOT NULL, PRIMARY KEY (key));
 CREATE TABLE sources (name VARCHAR(64) NOT NULL, path TEXT NOT NULL, origin VARCHAR(16) NOT NULL,
@@ -40,7 +40,7 @@ INSERT INTO batches VALUES ('2024-05-01-0001', 4, 'mark');
 INSERT INTO scan_problems VALUES ('docs', 'c.md', 'cannot be read');
 """
 
-# What version 2 had more.
+# What version 2 added.
 VERSION_2 = """
 CREATE TABLE artifacts (seq {number}, artifact_id TEXT NOT NULL, url TEXT, path TEXT,
   resolver VARCHAR(64) NOT NULL, host TEXT NOT NULL,
@@ -77,14 +77,14 @@ print(len(Ledger(where if "://" in where else Path(where)).documents()))
 
 @pytest.fixture
 def version_1(ledger_is_at: Path | str) -> Path | str:
-    """A database as version 1 left it, with two documents."""
+    """A database of version 1 with two documents."""
     _execute(ledger_is_at, VERSION_1)
     return ledger_is_at
 
 
 @pytest.fixture
 def version_2(version_1: Path | str) -> Path | str:
-    """A database as version 2 left it, with an artifact that it had given a home."""
+    """A database of version 2 with an artifact that has a batch."""
     is_sqlite = isinstance(version_1, Path)
     number = "INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL" if is_sqlite else "BIGSERIAL PRIMARY KEY"
     _execute(version_1, VERSION_2.format(number=number))
@@ -99,8 +99,8 @@ def _execute(where: Path | str, script: str) -> None:
     database.close()
 
 
-def test_version_1_is_upgraded_with_all_it_knows(version_1: Path | str) -> None:
-    """Documents, batches, marks, sources and problems stay; the queue is there and empty."""
+def test_version_1_is_upgraded_with_all_its_data(version_1: Path | str) -> None:
+    """Documents, batches, fingerprints, sources and problems stay; the queue is empty."""
     ledger = Ledger(version_1)
 
     assert ledger.sources() == [Source("docs", Path("/docs"), "settings")]
@@ -117,7 +117,7 @@ def test_version_1_is_upgraded_with_all_it_knows(version_1: Path | str) -> None:
 
 
 def test_an_upgraded_ledger_is_like_a_new_one(version_1: Path | str, tmp_path: Path) -> None:
-    """The same tables, columns and indices, whichever way it came to be."""
+    """The same tables, columns and indices."""
     Ledger(version_1).close()
     metadata = sa.MetaData()
 
@@ -127,12 +127,12 @@ def test_an_upgraded_ledger_is_like_a_new_one(version_1: Path | str, tmp_path: P
     assert _shape(metadata) == _shape(schema.metadata)
 
 
-def test_version_2_is_upgraded_and_its_artifacts_get_homes_with_numbers(version_2: Path | str) -> None:
-    """Its artifacts were never acquired, so they lose nothing by a new home."""
+def test_version_2_is_upgraded_and_its_artifacts_get_batches_with_numbers(version_2: Path | str) -> None:
+    """Its artifacts were never acquired, so they lose nothing by a new batch."""
     ledger = Ledger(version_2)
     queue = Queue(ledger.database, QueueOptions())
 
-    (key,) = give_homes(ledger, BatchLimits(), 1_714_560_000.0)
+    (key,) = assign_batches(ledger, BatchLimits(), 1_714_560_000.0)
 
     assert queue.get("one").batch == key  # type: ignore[union-attr]
     assert queue.get("one").doc_seq == 3  # type: ignore[union-attr]
@@ -143,7 +143,7 @@ def test_version_2_is_upgraded_and_its_artifacts_get_homes_with_numbers(version_
 
 
 def test_two_processes_that_open_an_old_ledger_upgrade_it_once(version_1: Path | str) -> None:
-    """The second waits, looks again and finds nothing to do."""
+    """The second waits, reads the version again and has nothing to do."""
     line = [sys.executable, "-c", OPENER, str(version_1)]
     started = [
         subprocess.Popen(
@@ -165,14 +165,14 @@ def test_two_processes_that_open_an_old_ledger_upgrade_it_once(version_1: Path |
 
 
 @pytest.mark.parametrize("version", [str(schema.LEDGER_VERSION + 1), "0"])
-def test_a_version_that_is_not_known_is_refused_and_left_alone(version_1: Path | str, version: str) -> None:
-    """A newer release's ledger may mean something else by the same columns."""
+def test_an_unknown_version_is_refused_and_not_changed(version_1: Path | str, version: str) -> None:
+    """A newer release can use the same columns differently."""
     database = Database(version_1)
     with database.begin() as connection:
         connection.execute(schema.meta.update().values(value=version))
 
     with pytest.raises(
-        IngestError, match=f"schema version {version}; this release knows {schema.LEDGER_VERSION}"
+        IngestError, match=f"schema version {version}; this release supports {schema.LEDGER_VERSION}"
     ):
         Ledger(version_1)
 

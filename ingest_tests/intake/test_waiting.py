@@ -1,12 +1,12 @@
-"""Files that are still being written, and looks that may take only so long."""
+"""Files that are still being written, and scans with a time limit."""
 
 import os
 
 from ingest_tests.intake.conftest import NOW, Watched
 
 
-def test_a_young_file_waits_until_it_has_settled(watched: Watched) -> None:
-    """A file that is still being copied has only half its bytes."""
+def test_a_young_file_waits(watched: Watched) -> None:
+    """A file that is still being copied is incomplete."""
     path = watched.write("a.md", "half")
     os.utime(path, (NOW, NOW))
     watched.now = NOW + 1
@@ -20,7 +20,7 @@ def test_a_young_file_waits_until_it_has_settled(watched: Watched) -> None:
 
 
 def test_a_known_file_that_is_being_written_stays_as_it_was(watched: Watched) -> None:
-    """It waits; it is not deleted, and its old bytes stay known."""
+    """It waits; it is not deleted, and its old hash stays."""
     watched.write("a.md", "one")
     watched.scan()
     before = watched.known()
@@ -33,7 +33,7 @@ def test_a_known_file_that_is_being_written_stays_as_it_was(watched: Watched) ->
     assert watched.known() == before
 
 
-def test_a_file_dated_in_the_future_is_taken_in(watched: Watched) -> None:
+def test_a_file_dated_in_the_future_is_entered(watched: Watched) -> None:
     """A camera with a wrong clock, or an archive from another time zone, must not hide a document."""
     path = watched.write("a.md")
     os.utime(path, (NOW + 86_400, NOW + 86_400))
@@ -43,8 +43,8 @@ def test_a_file_dated_in_the_future_is_taken_in(watched: Watched) -> None:
     assert (report.new, report.waiting) == (1, 0)
 
 
-def test_what_the_budget_leaves_over_is_taken_in_later(watched: Watched) -> None:
-    """Nothing is lost, nothing is deleted, nothing is taken in twice."""
+def test_files_beyond_the_time_limit_are_entered_later(watched: Watched) -> None:
+    """None is lost, deleted or entered twice."""
     for name in ("a.md", "b.md", "c.md"):
         watched.write(name)
 
@@ -58,8 +58,8 @@ def test_what_the_budget_leaves_over_is_taken_in_later(watched: Watched) -> None
     assert set(watched.living()) == {"a.md", "b.md", "c.md"}
 
 
-def test_every_look_makes_progress_however_small_its_budget(watched: Watched) -> None:
-    """A folder that takes longer to list than the budget allows would else never be taken in."""
+def test_every_scan_makes_progress_however_short_its_time_limit(watched: Watched) -> None:
+    """Otherwise a folder that takes longer to list than the limit allows would never be entered."""
     for name in ("a.md", "b.md"):
         watched.write(name)
 
@@ -69,8 +69,8 @@ def test_every_look_makes_progress_however_small_its_budget(watched: Watched) ->
     assert set(watched.living()) == {"a.md", "b.md"}
 
 
-def test_a_spent_budget_does_not_hide_what_needs_no_hashing(watched: Watched) -> None:
-    """Deletions and unchanged files are seen at once."""
+def test_an_exceeded_time_limit_does_not_hide_deletions(watched: Watched) -> None:
+    """Deletions and unchanged files need no hashing."""
     watched.write("a.md")
     gone = watched.write("b.md")
     watched.scan()

@@ -19,7 +19,7 @@ from ingest_tests.intake.conftest import Watched
 
 
 def test_a_folder_is_watched_once_under_its_own_name(watched: Watched, tmp_path: Path) -> None:
-    """Adding it again, by another spelling, gives the same source."""
+    """Adding it again, with another spelling, returns the same source."""
     first = add_folder(watched.ledger, watched.folder)
     again = add_folder(watched.ledger, watched.folder / ".." / "docs")
     (tmp_path / "other" / "docs").mkdir(parents=True)
@@ -31,8 +31,8 @@ def test_a_folder_is_watched_once_under_its_own_name(watched: Watched, tmp_path:
 
 
 @given(st.text(max_size=80), st.sets(st.sampled_from(["docs", "docs-2", "folder", "a"])))
-def test_a_made_up_name_is_one_the_settings_would_take(wish: str, taken: set[str]) -> None:
-    """Otherwise the folder could never be moved into `ingest.toml`."""
+def test_a_derived_name_is_valid_in_the_settings(wish: str, taken: set[str]) -> None:
+    """Otherwise the folder could not be moved into `ingest.toml`."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.sqlite")
         for name in sorted(taken):
@@ -45,7 +45,7 @@ def test_a_made_up_name_is_one_the_settings_would_take(wish: str, taken: set[str
     assert source.name not in taken
 
 
-def test_a_folder_that_is_not_there_is_refused(watched: Watched, tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(watched: Watched, tmp_path: Path) -> None:
     """Before anything is written."""
     with pytest.raises(ConfigError, match="does not exist"):
         add_folder(watched.ledger, tmp_path / "nowhere")
@@ -53,8 +53,8 @@ def test_a_folder_that_is_not_there_is_refused(watched: Watched, tmp_path: Path)
     assert watched.ledger.sources() == []
 
 
-def test_a_folder_whose_name_is_no_unicode_is_refused_in_one_line(watched: Watched) -> None:
-    """The ledger could not spell it."""
+def test_a_folder_whose_name_is_not_utf8_is_refused_in_one_line(watched: Watched) -> None:
+    """The ledger could not store it."""
     folder = Path(os.fsdecode(os.fsencode(watched.folder) + b"/dir\xfe"))
     folder.mkdir()
 
@@ -65,7 +65,7 @@ def test_a_folder_whose_name_is_no_unicode_is_refused_in_one_line(watched: Watch
 def test_a_folder_that_moved_keeps_its_documents_and_batches_run_again(
     watched: Watched, tmp_path: Path
 ) -> None:
-    """Rows say where the bytes rest, so they have to be made again; ids and batches stay."""
+    """Rows contain the path, so they are rebuilt; ids and batches stay."""
     watched.write("a.md")
     scan(watched.ledger, [WatchedFolder("docs", watched.folder)], ScanLimits())
     before, revisions = watched.ledger.documents(), watched.ledger.batches()
@@ -79,8 +79,8 @@ def test_a_folder_that_moved_keeps_its_documents_and_batches_run_again(
     assert watched.ledger.batches()[before[0].batch] > revisions[before[0].batch]
 
 
-def test_exclusions_hold_for_their_own_source(watched: Watched, tmp_path: Path) -> None:
-    """And folders of our own for every source."""
+def test_exclusions_apply_to_their_source(watched: Watched, tmp_path: Path) -> None:
+    """The product's own folders are excluded from every source."""
     watched.write("a.tmp")
     watched.write("data/x.md")
     (tmp_path / "more").mkdir()
@@ -92,8 +92,8 @@ def test_exclusions_hold_for_their_own_source(watched: Watched, tmp_path: Path) 
     assert [document.doc_id for document in watched.ledger.documents()] == ["more:b.tmp"]
 
 
-def test_a_preview_looks_at_folders_the_ledger_does_not_know(watched: Watched) -> None:
-    """And does not make them known."""
+def test_a_preview_scans_folders_that_are_not_in_the_ledger(watched: Watched) -> None:
+    """And does not add them."""
     watched.write("a.md")
 
     report = preview(watched.ledger, [WatchedFolder("docs", watched.folder)], ScanLimits())
@@ -104,19 +104,19 @@ def test_a_preview_looks_at_folders_the_ledger_does_not_know(watched: Watched) -
 
 
 class MeetingLedger(Ledger):
-    """A ledger whose readers wait for each other, so that both decide on what they read before a write."""
+    """A ledger whose readers wait for each other, so that both read before either writes."""
 
     meeting: threading.Barrier
 
     def sources(self) -> list[Source]:
         found = super().sources()
-        with contextlib.suppress(threading.BrokenBarrierError):  # nobody comes: nothing to race with
+        with contextlib.suppress(threading.BrokenBarrierError):  # the other reader is already done
             self.meeting.wait(timeout=1)
         return found
 
 
 def test_two_folders_of_one_name_added_at_once_are_two_sources(watched: Watched, tmp_path: Path) -> None:
-    """The second must not take the first one's documents for deleted ones of its own."""
+    """The second must not treat the first one's documents as its own deleted ones."""
     MeetingLedger.meeting = threading.Barrier(2)
     folders = [tmp_path / parent / "docs" for parent in ("one", "two")]
     ledgers = [MeetingLedger(tmp_path / "ledger.sqlite") for _ in folders]

@@ -1,1 +1,1 @@
-"""Tests of the parsing room: real Docling, tiny documents made on the spot."""
+"""Tests of the parsing room: real Docling and tiny generated documents."""

@@ -1,4 +1,4 @@
-"""One warm reader for the whole room: loading Docling costs more than all the tests."""
+"""One reader for the whole room: loading Docling takes longer than all tests."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +14,13 @@ Read = Callable[..., ParsedDocument]
 
 @pytest.fixture(scope="session")
 def reader() -> DocumentReader:
-    """A reader as a worker process holds it."""
+    """A reader as in a worker process."""
     return DocumentReader(ParsingOptions(), threads=2)
 
 
 @pytest.fixture
 def read(reader: DocumentReader, tmp_path: Path) -> Read:
-    """Read bytes, or a file, as the pipeline would: the media type comes from name and content."""
+    """Read bytes or a file like the pipeline: the media type is detected from name and content."""
 
     def _read(name: str, content: bytes | Path, with_reader: DocumentReader = reader) -> ParsedDocument:
         path = content if isinstance(content, Path) else tmp_path / "content-addressed"

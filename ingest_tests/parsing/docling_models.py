@@ -1,6 +1,6 @@
-"""Docling's models with untrained weights: the files and architectures that it loads, made in a moment.
+"""Docling's models with untrained weights: the files and architectures that it loads, created quickly.
 
-What they see in a page means nothing, but the same code loads and runs them as the real ones.
+Their results are meaningless, but the code that loads and runs them is that of the real ones.
 """
 
 import json
@@ -20,12 +20,12 @@ _HEADER_TAGS = ("ched", "rhed", "srow")
 
 
 def file_of(name: str, content: bytes = b"\x00" * 8) -> bytes:
-    """What a model's file of this name may hold."""
+    """The minimal content of a model's file with this name."""
     return weights(content) if name.endswith(".safetensors") else b"{}"
 
 
 def write_hollow_models(folder: Path, *models: DoclingModel, content: bytes = b"\x00" * 8) -> Path:
-    """An artifacts folder with files that are whole and are no models: enough for whoever only looks."""
+    """An artifacts folder with complete files that are no models: enough where they are only checked."""
     for model in models or DOCLING_MODELS:
         for name in model.files:
             path = folder / model.folder / name
@@ -35,7 +35,7 @@ def write_hollow_models(folder: Path, *models: DoclingModel, content: bytes = b"
 
 
 def write_hollow_cache(folder: Path, commit: str = "c" * 40) -> Path:
-    """The same files as the hub's client keeps them in its cache."""
+    """The same files in the layout of the hub's cache."""
     for model in DOCLING_MODELS:
         repository = folder / f"models--{model.folder}"
         (repository / "refs").mkdir(parents=True)
@@ -51,7 +51,7 @@ def write_hollow_cache(folder: Path, commit: str = "c" * 40) -> Path:
 
 
 def write_untrained_models(folder: Path) -> Path:
-    """An artifacts folder that Docling really loads: every region it sees is a table over most of a page."""
+    """An artifacts folder that Docling loads: it detects a table over most of each page."""
     _write_layout(folder / LAYOUT.folder)
     _write_tableformer((folder / TABLEFORMER.folder / TABLEFORMER.files[0]).parent)
     return folder
@@ -111,7 +111,7 @@ def _write_tableformer(folder: Path) -> None:
 
 
 def _tableformer_config() -> dict[str, Any]:
-    """The keys that the model reads, with one layer where the real one has six, and few steps."""
+    """The keys that the model reads, with one layer instead of six, and few steps."""
     return {
         "dataset": {
             "name": "untrained",

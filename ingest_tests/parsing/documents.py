@@ -1,4 +1,4 @@
-"""Tiny documents, made by hand so that the tests need neither a corpus nor a PDF library."""
+"""Tiny handmade documents, so that the tests need neither a corpus nor a PDF library."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ Placed = tuple[float, float, float, str]  # left, bottom, size, text
 
 
 def pdf(pages: Sequence[Iterable[Placed]], *, password: str | None = None) -> bytes:
-    """A PDF whose pages hold these pieces of text; with a password, encrypted (RC4, 40 bit)."""
+    """A PDF whose pages contain these pieces of text; with a password, encrypted (RC4, 40 bit)."""
     kids = " ".join(f"{4 + 2 * at} 0 R" for at in range(len(pages)))
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
@@ -34,7 +34,7 @@ def _page(content: int) -> bytes:
 
 
 def pdf_file(objects: Sequence[bytes | tuple[bytes, int]], password: str | None = None) -> bytes:
-    """A PDF of these objects, numbered from 1; the first is the catalog. With a number, one is a stream."""
+    """A PDF of these objects, numbered from 1; the first is the catalog. A pair with a number is a stream."""
     owner, user, key = _keys(password) if password is not None else (b"", b"", b"")
     out, offsets = bytearray(b"%PDF-1.4\n"), []
     bodies = [_body(entry, key) for entry in objects]
@@ -90,7 +90,7 @@ def _rc4(key: bytes, content: bytes) -> bytes:
 
 
 def scan(path: Path, text: str, *, turned: bool = False) -> Path:
-    """A PDF whose only page is a picture of the text."""
+    """A PDF whose only page is an image of the text."""
     from PIL import Image, ImageDraw
 
     picture = Image.new("L", (900, 500), "white")

@@ -1,4 +1,4 @@
-"""A model hub on this machine: real HTTP for the hub's real client, with tiny files."""
+"""A local model hub: real HTTP for the hub's real client, with tiny files."""
 
 import contextlib
 import hashlib
@@ -12,9 +12,9 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves repositories by name; a file in `broken` ends in the middle, `status` answers everything.
+    """Serves repositories by name; a file in `broken` is cut off, `status` is the status of every answer.
 
-    A file in `gated`, named with its repository, is given to nobody.
+    A file in `gated`, named with its repository, is refused to every client.
     """
 
     daemon_threads = True
@@ -34,7 +34,7 @@ class Hub(ThreadingHTTPServer):
 
 @contextlib.contextmanager
 def serving(repositories: Mapping[str, Mapping[str, bytes]]) -> Iterator[Hub]:
-    """A hub for the length of a block."""
+    """Run a hub during a block."""
     hub = Hub(repositories)
     thread = threading.Thread(target=hub.serve_forever, daemon=True)
     thread.start()
@@ -57,7 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_body=True)
 
     def log_message(self, *_: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
     def _answer(self, *, with_body: bool) -> None:
         path = unquote(urlsplit(self.path).path)

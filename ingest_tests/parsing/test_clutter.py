@@ -1,4 +1,4 @@
-"""How much of a web page is kept: all of it, what Docling keeps, or its content alone."""
+"""What is kept of a web page: everything, what Docling keeps, or its main content."""
 
 import json
 
@@ -26,35 +26,35 @@ CONTENT = ("Swarms", "By Ada", "They leave in May.", "three dishes", "Why", "The
 
 
 def _body(read: Read, mode: HtmlMode, page: str = PAGE) -> str:
-    """The text of the page's body: without what was found to be furniture."""
+    """The text of the page's body, without furniture."""
     found = read("page.html", page.encode(), DocumentReader(ParsingOptions(html=mode), threads=1))
     texts = json.loads(found.document)["texts"]
     return "\n".join(text["text"] for text in texts if text["content_layer"] == "body")
 
 
-def test_strict_keeps_the_content_and_drops_what_stands_around_it(read: Read) -> None:
-    """Menus, banners, margins and what nobody sees."""
+def test_strict_keeps_the_main_content(read: Read) -> None:
+    """It drops menus, banners, margins and hidden elements."""
     body = _body(read, "strict")
     assert [text for text in CLUTTER if text in body] == []
     assert [text for text in CONTENT if text not in body] == []
 
 
-def test_balanced_is_what_docling_does(read: Read) -> None:
-    """What comes before the first heading is furniture, so is a footer, and nothing else is lost."""
+def test_balanced_keeps_what_docling_keeps(read: Read) -> None:
+    """Text before the first heading and footers are furniture; nothing else is lost."""
     body = _body(read, "balanced")
     assert "Before the heading." not in body
     assert [text for text in (*CONTENT, "margin note", "Cookies are baked") if text not in body] == []
 
 
 def test_permissive_keeps_everything(read: Read) -> None:
-    """Also what comes before the first heading: menus, banners and all."""
+    """Also text before the first heading, such as menus and banners."""
     body = _body(read, "permissive")
     wanted = (*CONTENT, "Before the heading.", "menu one", "biscuits")
     assert [text for text in wanted if text not in body] == []
 
 
-def test_a_document_is_the_file_it_was_read_from(read: Read) -> None:
-    """Its hash is that of its own bytes, whatever was taken out of them."""
+def test_the_hash_is_that_of_the_original_file(read: Read) -> None:
+    """Removed elements do not change it."""
     modes: tuple[HtmlMode, ...] = ("strict", "balanced")
     readers = [DocumentReader(ParsingOptions(html=mode), threads=1) for mode in modes]
     origins = [json.loads(read("page.html", PAGE.encode(), each).document)["origin"] for each in readers]
@@ -69,8 +69,8 @@ def test_a_heading_in_the_pages_header_is_kept() -> None:
     assert b"menu" not in kept
 
 
-def test_a_page_of_nothing_but_clutter_is_left_as_it_is() -> None:
-    """Better a menu than nothing."""
+def test_a_page_of_only_clutter_is_kept() -> None:
+    """A menu is better than an empty page."""
     page = b"<html><body><nav>All there is</nav></body></html>"
     assert without_clutter(page) == page
 
@@ -82,8 +82,8 @@ def test_an_article_about_cookies_is_no_banner() -> None:
 
 
 @pytest.mark.parametrize("attribute", ['class="nav"', 'id="sidebar"', 'class="social share"'])
-def test_what_is_called_a_menu_goes_only_when_it_is_links(attribute: str) -> None:
-    """Names are hints, not proofs."""
+def test_an_element_named_like_a_menu_is_dropped_only_if_it_is_mostly_links(attribute: str) -> None:
+    """Names are only hints."""
     links = f"<body><h1>T</h1><div {attribute}><a href='#'>one</a> <a href='#'>two</a></div><p>x</p></body>"
     prose = f"<body><h1>T</h1><div {attribute}>Prose with <a href='#'>one</a> link in it.</div></body>"
     assert b"two" not in without_clutter(links.encode())
@@ -99,8 +99,8 @@ def test_what_is_called_a_menu_goes_only_when_it_is_links(attribute: str) -> Non
         'class="topic"',
     ],
 )
-def test_notes_that_belong_to_the_text_stay(attributes: str) -> None:
-    """Tools for documentation write footnotes, tips and abstracts as asides."""
+def test_notes_of_the_text_are_kept(attributes: str) -> None:
+    """Documentation tools write footnotes, tips and abstracts as asides."""
     page = f"<body><h1>T</h1><aside {attributes}>Feed them in time.</aside><aside>Buy now!</aside></body>"
     kept = without_clutter(page.encode())
     assert b"Feed them in time." in kept

@@ -1,4 +1,4 @@
-"""Docling's own layout and table models, loaded and run: untrained, but by the code for the real ones."""
+"""Docling's layout and table models, loaded and run by the real code with untrained weights."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ DOCUMENT = pdf([PAGE, PAGE])
 
 @pytest.fixture(scope="module")
 def artifacts(tmp_path_factory) -> Iterator[Path]:
-    """A hundred mebibytes: removed as soon as the tests are done."""
+    """A hundred mebibytes, removed after the tests."""
     folder = write_untrained_models(tmp_path_factory.mktemp("artifacts"))
     yield folder
     shutil.rmtree(folder)
@@ -63,7 +63,7 @@ def test_a_pdf_is_read_with_doclings_models(read: Read, docling: DocumentReader,
 def test_the_number_of_threads_changes_nothing(
     read: Read, docling: DocumentReader, options: ParsingOptions, engine: PageEngine
 ):
-    """Workers share the cores, and how many there are must not show: torch has one thread in any case."""
+    """Torch runs with one thread in any case."""
     import torch
 
     two = read("weights.pdf", DOCUMENT, docling)
@@ -74,7 +74,7 @@ def test_the_number_of_threads_changes_nothing(
 
 
 def test_scans_are_read_by_the_packaged_ocr(read: Read, docling: DocumentReader, tmp_path: Path):
-    """Which needs no file from Docling's folder."""
+    """It needs no file from Docling's folder."""
     parsed = read("letter.pdf", scan(tmp_path / "letter.pdf", "The roof leaks"), docling)
 
     assert "roof leaks" in parsed.document.lower()
@@ -94,8 +94,10 @@ def test_pictures_are_read_with_doclings_models_too(read: Read, docling: Documen
     assert "queen found" in parsed.document.lower()
 
 
-def test_other_formats_are_read_as_ever(read: Read, docling: DocumentReader, reader: DocumentReader):
-    """The engine is for pages."""
+def test_other_formats_do_not_depend_on_the_engine(
+    read: Read, docling: DocumentReader, reader: DocumentReader
+):
+    """It reads only pages."""
     page = b"<html><body><h1>Varroa</h1><p>Treat in December.</p></body></html>"
 
     assert read("a.html", page, docling) == read("a.html", page, reader)
@@ -104,7 +106,7 @@ def test_other_formats_are_read_as_ever(read: Read, docling: DocumentReader, rea
 def test_the_models_are_loaded_from_a_cache_as_from_a_folder(
     read: Read, docling: DocumentReader, artifacts: Path, tmp_path: Path
 ):
-    """The hub's cache has another layout, and links in place of files."""
+    """The hub's cache has another layout, with links instead of files."""
     for model in DOCLING_MODELS:
         repository = tmp_path / f"models--{model.folder}"
         (repository / "snapshots").mkdir(parents=True)
@@ -118,14 +120,14 @@ def test_the_models_are_loaded_from_a_cache_as_from_a_folder(
     assert read("weights.pdf", DOCUMENT, from_cache) == read("weights.pdf", DOCUMENT, docling)
 
 
-def test_nothing_is_said_on_standard_output(read: Read, docling: DocumentReader, capfd):
-    """Where a command's JSON goes; TableFormer warns there of every table."""
+def test_nothing_is_printed_on_standard_output(read: Read, docling: DocumentReader, capfd):
+    """It is for a command's JSON; TableFormer would log there."""
     read("weights.pdf", DOCUMENT, docling)
 
     assert capfd.readouterr().out == ""
 
 
-def test_a_worker_without_the_models_says_so_in_one_line(read: Read, tmp_path: Path):
+def test_missing_models_on_a_worker_are_an_error_of_one_line(read: Read, tmp_path: Path):
     """Another machine has another disk."""
     folder = write_hollow_models(tmp_path / "models")
     engine = choose_engine(ParsingOptions(artifacts_path=str(folder)), {})
@@ -135,36 +137,34 @@ def test_a_worker_without_the_models_says_so_in_one_line(read: Read, tmp_path: P
         read("weights.pdf", DOCUMENT, DocumentReader(ParsingOptions(), 1, engine))
 
     line = str(refusal.value)
-    assert line.startswith("Docling's layout model is not on this worker as planned: in ")
-    assert "there is no such folder; put the models where every worker sees them" in line
+    assert line.startswith("Docling's layout model in ")
+    assert "is unusable on this worker: folder not found. Put the models in a folder that" in line
     assert "\n" not in line
     assert not refusal.value.retryable
 
 
 def test_a_worker_with_other_models_does_not_use_them(read: Read, tmp_path: Path):
-    """Or a table would hold rows of two kinds under one fingerprint."""
+    """Else a table would have two kinds of rows under one fingerprint."""
     folder = write_hollow_models(tmp_path / "models")
     engine = choose_engine(ParsingOptions(artifacts_path=str(folder)), {})
     write_hollow_models(folder, LAYOUT, content=b"\x01" * 8)
 
-    with pytest.raises(EngineUnavailable, match="is another version than where the plan was made"):
+    with pytest.raises(EngineUnavailable, match="its version differs from the planned one"):
         read("weights.pdf", DOCUMENT, DocumentReader(ParsingOptions(), 1, engine))
 
 
-def test_models_that_do_not_load_are_not_the_documents_fault(read: Read, tmp_path: Path):
-    """Or a good document would be remembered as a bad one: these files are whole, but no models."""
+def test_models_that_do_not_load_are_a_config_error(read: Read, tmp_path: Path):
+    """The document is not recorded as corrupt; these files are complete but no models."""
     options = ParsingOptions(artifacts_path=str(write_hollow_models(tmp_path / "models")))
 
-    with pytest.raises(
-        EngineUnavailable, match="The engine docling cannot be opened on this worker"
-    ) as refusal:
+    with pytest.raises(EngineUnavailable, match="Cannot open the engine docling on this worker") as refusal:
         read("weights.pdf", DOCUMENT, DocumentReader(options, 1, choose_engine(options, {})))
 
     assert refusal.value.category == "config"
 
 
 def test_a_worker_without_the_models_still_reads_other_formats(read: Read, tmp_path: Path):
-    """Nothing is opened before a page asks for it."""
+    """Models are loaded for the first page."""
     folder = write_hollow_models(tmp_path / "models")
     engine = choose_engine(ParsingOptions(artifacts_path=str(folder)), {})
     shutil.rmtree(folder)
@@ -172,8 +172,8 @@ def test_a_worker_without_the_models_still_reads_other_formats(read: Read, tmp_p
     assert read("a.md", b"# Swarms\n\nIn May.\n", DocumentReader(ParsingOptions(), 1, engine)).texts == 2
 
 
-def test_doclings_variable_is_not_asked_by_workers(read: Read, tmp_path: Path, monkeypatch):
-    """The plan has decided; a folder that is not there would fail even a web page."""
+def test_workers_ignore_doclings_environment_variable(read: Read, tmp_path: Path, monkeypatch):
+    """The plan decides; a missing folder would fail even web pages."""
     from docling.datamodel.settings import settings
 
     monkeypatch.setattr(settings, "artifacts_path", tmp_path / "nowhere")
@@ -181,8 +181,8 @@ def test_doclings_variable_is_not_asked_by_workers(read: Read, tmp_path: Path, m
     assert read("a.md", b"# Swarms\n", DocumentReader(ParsingOptions(), 1)).texts == 1
 
 
-def test_the_untrained_models_are_of_the_architecture_that_docling_publishes(artifacts: Path):
-    """The names in the files, as far as they are known without them."""
+def test_the_untrained_models_have_doclings_architecture(artifacts: Path):
+    """Compared by the names in the files."""
     config = json.loads((artifacts / LAYOUT.folder / "config.json").read_text())
 
     assert config["architectures"] == ["RTDetrV2ForObjectDetection"]

@@ -1,4 +1,4 @@
-"""Docling's model-free pipeline: what the file says, in the order it says it."""
+"""Docling's pipeline without models: the text layer in file order."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def native() -> DocumentReader:
 
 
 def test_every_line_of_a_pdf_is_a_text(read: Read, native: DocumentReader):
-    """Without headings, which nobody looked for."""
+    """There are no headings."""
     pages = [[(72, 760, 20, f"Page {number}"), (72, 700, 11, "It rained.")] for number in (1, 2, 3)]
 
     parsed = read("rain.pdf", pdf(pages), native)
@@ -32,17 +32,17 @@ def test_every_line_of_a_pdf_is_a_text(read: Read, native: DocumentReader):
 
 
 def test_the_number_of_threads_changes_nothing(read: Read, native: DocumentReader):
-    """Pages are parsed by several threads, and may be ready in any order."""
+    """Threads may finish pages in any order."""
     document = pdf([[(72, 760, 12, f"Page {number}")] for number in range(20)])
     one = DocumentReader(OPTIONS, 1, choose_engine(OPTIONS, {}))
 
     assert read("rain.pdf", document, native) == read("rain.pdf", document, one)
 
 
-def test_pictures_are_read_as_the_embedded_engine_reads_them(
+def test_images_are_read_by_the_embedded_engine(
     read: Read, native: DocumentReader, reader: DocumentReader, tmp_path: Path
 ):
-    """The parser's name says so."""
+    """The parser's name shows it."""
     from PIL import Image, ImageDraw
 
     picture = Image.new("RGB", (900, 400), "white")
@@ -55,8 +55,8 @@ def test_pictures_are_read_as_the_embedded_engine_reads_them(
     assert parsed == read("note.png", tmp_path / "note.png", reader)
 
 
-def test_remote_services_are_enabled_for_a_vision_model_alone():
-    """Docling asks for it by a switch of its own."""
+def test_remote_services_are_enabled_only_for_a_vision_model():
+    """By Docling's own option."""
     local = (open_embedded(True, 1), open_native(1))
 
     assert not any(pipeline.pipeline_options.enable_remote_services for pipeline in local)

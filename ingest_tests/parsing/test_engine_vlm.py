@@ -1,4 +1,4 @@
-"""A vision model reads the pages: real HTTP, real Docling, and every way in which a server can fail."""
+"""A vision model reads the pages: real HTTP, real Docling, and every kind of server failure."""
 
 import pickle
 import re
@@ -23,7 +23,7 @@ from ingest_tests.parsing.conftest import Read
 from ingest_tests.parsing.documents import pdf
 from ingest_tests.parsing.vision_server import Asked, Reply, Script, answering, refused, said
 
-KEY = "sk-nobody-may-see-this"
+KEY = "sk-must-stay-secret"
 ONE_PAGE = pdf([[(72, 760, 20, "Swarms")]])
 SWARMS = said(
     "<doctag><section_header_level_1><loc_60><loc_40><loc_200><loc_60>Swarms</section_header_level_1>"
@@ -42,14 +42,14 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _failure(read: Read, script: Script, **options: object) -> tuple[ItemError, int]:
-    """How reading one page ends, and after how many questions."""
+    """Read one page; return the error and the number of requests."""
     with answering(script) as server, pytest.raises(ItemError) as failure:
         read("a.pdf", ONE_PAGE, _reader(server.url, **options))
     return failure.value, len(server.asked)
 
 
 def test_doctags_become_the_document(read: Read):
-    """Headings and texts where the model says they are."""
+    """Headings and texts are at the model's positions."""
     with answering(lambda number, asked: SWARMS) as server:
         parsed = read("swarms.pdf", ONE_PAGE, _reader(server.url))
 
@@ -60,7 +60,7 @@ def test_doctags_become_the_document(read: Read):
 
 
 def test_markdown_becomes_the_document(read: Read):
-    """With tables; and in a fence, as models like to put it."""
+    """With tables, and inside a fence, which models often add."""
     table = "| hive | kg |\n|---|---|\n| 3 | 41 |"
     with answering(lambda number, asked: said(f"```markdown\n# Swarms\n\nIn May.\n\n{table}\n```")) as server:
         parsed = read("swarms.pdf", ONE_PAGE, _reader(server.url, response_format="markdown"))
@@ -68,8 +68,8 @@ def test_markdown_becomes_the_document(read: Read):
     assert (parsed.pages, parsed.tables, parsed.title) == (1, 1, "Swarms")
 
 
-def test_a_picture_is_a_page_too(read: Read, tmp_path):
-    """Photographed notes are what such models are good at."""
+def test_an_image_is_a_page_too(read: Read, tmp_path):
+    """For example a photograph of notes."""
     from PIL import Image
 
     Image.new("RGB", (400, 300), "white").save(tmp_path / "note.png")
@@ -80,8 +80,8 @@ def test_a_picture_is_a_page_too(read: Read, tmp_path):
     assert parsed.title == "Swarms"
 
 
-def test_a_page_is_asked_for_as_the_settings_say(read: Read, monkeypatch: pytest.MonkeyPatch):
-    """Model, prompt, picture, limits and the key."""
+def test_requests_follow_the_settings(read: Read, monkeypatch: pytest.MonkeyPatch):
+    """Model, prompt, image, limits and the key."""
     monkeypatch.setenv("VLM_KEY", KEY)
     options = {"api_key_env": "VLM_KEY", "prompt": "Read!", "max_tokens": 99, "image_scale": 0.5}
     with answering(lambda number, asked: SWARMS) as server:
@@ -96,16 +96,16 @@ def test_a_page_is_asked_for_as_the_settings_say(read: Read, monkeypatch: pytest
     assert asked.picture.size == (298, 421)  # half of a page of 595 by 842 points
 
 
-def test_no_key_is_sent_where_none_is_named(read: Read):
-    """Also not one that lies about in the environment."""
+def test_no_key_is_sent_without_the_setting(read: Read):
+    """Even if one is in the environment."""
     with answering(lambda number, asked: SWARMS) as server:
         read("swarms.pdf", ONE_PAGE, _reader(server.url))
 
     assert "authorization" not in server.asked[0].headers
 
 
-def test_pages_are_asked_for_together_and_stand_in_order(read: Read):
-    """However late an answer comes; and never more at once than allowed."""
+def test_concurrent_requests_keep_the_order_of_pages(read: Read):
+    """Answers may be late; the limit on concurrency holds."""
     pages = pdf([[(72, 760 - 30 * line, 20, "Swarm") for line in range(number + 1)] for number in range(6)])
 
     def darkness(number: int, asked: Asked) -> Reply:
@@ -122,8 +122,8 @@ def test_pages_are_asked_for_together_and_stand_in_order(read: Read):
     assert 1 < server.most_at_once <= 3
 
 
-def test_a_busy_server_is_asked_again(read: Read):
-    """Too many requests is nobody's failure."""
+def test_a_request_to_a_busy_server_is_retried(read: Read):
+    """Too many requests are a temporary failure."""
     with answering(lambda number, asked: refused(429, Retry_After="0") if number < 2 else SWARMS) as server:
         parsed = read("swarms.pdf", ONE_PAGE, _reader(server.url))
 
@@ -132,8 +132,8 @@ def test_a_busy_server_is_asked_again(read: Read):
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_a_server_that_stays_busy_is_a_passing_failure(status: int, read: Read):
-    """After a few questions, for the stage to try again."""
+def test_a_server_that_stays_busy_is_a_retryable_failure(status: int, read: Read):
+    """After a few attempts, the stage retries later."""
     error, questions = _failure(read, lambda number, asked: refused(status))
 
     assert isinstance(error, VlmBusy)
@@ -141,8 +141,8 @@ def test_a_server_that_stays_busy_is_a_passing_failure(status: int, read: Read):
     assert f"status {status}" in str(error)
 
 
-def test_a_wait_that_a_server_asks_for_is_bounded(read: Read, monkeypatch: pytest.MonkeyPatch):
-    """A worker must not sleep for a day because a header says so."""
+def test_the_wait_for_a_busy_server_is_limited(read: Read, monkeypatch: pytest.MonkeyPatch):
+    """A header must not block a worker for a day."""
     monkeypatch.setattr(asking, "MAX_PAUSE_SECONDS", 0.01)
 
     error, questions = _failure(read, lambda number, asked: refused(503, Retry_After="86400"))
@@ -152,8 +152,8 @@ def test_a_wait_that_a_server_asks_for_is_bounded(read: Read, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_wrong_key_is_a_matter_of_settings(status: int, read: Read, monkeypatch: pytest.MonkeyPatch):
-    """Asking again would not help, and might lock the account."""
+def test_a_wrong_key_is_a_config_error(status: int, read: Read, monkeypatch: pytest.MonkeyPatch):
+    """It is not retried, which might lock the account."""
     monkeypatch.setenv("VLM_KEY", KEY)
 
     error, questions = _failure(read, lambda number, asked: refused(status), api_key_env="VLM_KEY")
@@ -164,8 +164,8 @@ def test_a_wrong_key_is_a_matter_of_settings(status: int, read: Read, monkeypatc
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 422])
-def test_a_request_that_is_not_taken_is_a_matter_of_settings(status: int, read: Read):
-    """No such model, for one."""
+def test_a_rejected_request_is_a_config_error(status: int, read: Read):
+    """For example an unknown model."""
     error, questions = _failure(read, lambda number, asked: refused(status))
 
     assert isinstance(error, VlmRefused)
@@ -173,7 +173,7 @@ def test_a_request_that_is_not_taken_is_a_matter_of_settings(status: int, read: 
 
 
 def test_a_redirect_is_not_followed(read: Read, monkeypatch: pytest.MonkeyPatch):
-    """The key is for the address in the settings."""
+    """The key is only for the configured address."""
     monkeypatch.setenv("VLM_KEY", KEY)
     with answering(lambda number, asked: SWARMS) as other:
         error, _ = _failure(
@@ -184,8 +184,8 @@ def test_a_redirect_is_not_followed(read: Read, monkeypatch: pytest.MonkeyPatch)
     assert other.asked == []
 
 
-def test_no_answer_in_time_is_a_passing_failure(read: Read):
-    """Each question has its limit."""
+def test_a_timeout_is_a_retryable_failure(read: Read):
+    """Each request has its limit."""
     slow = Reply(SWARMS.body, seconds=0.6)
 
     error, questions = _failure(read, lambda number, asked: slow, timeout_seconds=0.2)
@@ -194,7 +194,7 @@ def test_no_answer_in_time_is_a_passing_failure(read: Read):
     assert (error.category, error.retryable, questions) == ("timeout", True, asking.ATTEMPTS)
 
 
-def test_no_server_at_all_is_a_passing_failure(read: Read):
+def test_an_unreachable_server_is_a_retryable_failure(read: Read):
     """It may be starting."""
     with answering(lambda number, asked: SWARMS) as server:
         url = server.url
@@ -219,8 +219,8 @@ def test_no_server_at_all_is_a_passing_failure(read: Read):
     ],
     ids=lambda reply: repr(reply.body[:34]),
 )
-def test_an_answer_that_is_no_completion_is_the_servers_failure(reply: Reply, read: Read):
-    """A proxy's page comes with status 200, too; the document is not to blame."""
+def test_an_answer_that_is_no_completion_is_a_server_failure(reply: Reply, read: Read):
+    """A proxy's page may have status 200; the document is not the cause."""
     error, questions = _failure(read, lambda number, asked: reply)
 
     assert isinstance(error, VlmAnswerUnusable)
@@ -228,15 +228,15 @@ def test_an_answer_that_is_no_completion_is_the_servers_failure(reply: Reply, re
 
 
 @pytest.mark.parametrize("text", ["", "   ", None, "I am sorry, I cannot read this."])
-def test_a_document_without_a_single_usable_answer_fails(text: str | None, read: Read):
+def test_a_document_without_a_usable_answer_fails(text: str | None, read: Read):
     """An empty row would look like an empty document."""
     error, _ = _failure(read, lambda number, asked: said(text))
 
     assert isinstance(error, VlmAnswerUnusable)
-    assert "none of the 1 pages" in str(error)
+    assert "no usable answer for any of the 1 pages" in str(error)
 
 
-def test_an_answer_in_parts_is_put_together(read: Read):
+def test_an_answer_in_parts_is_joined(read: Read):
     """Some servers send a list."""
     parts = [{"type": "text", "text": "<doctag><text>In May"}, {"type": "text", "text": ".</text></doctag>"}]
     with answering(lambda number, asked: said(parts)) as server:
@@ -248,8 +248,8 @@ def test_an_answer_in_parts_is_put_together(read: Read):
 @pytest.mark.parametrize(
     "reply", [said(""), said("<doctag><text>In M", "length")], ids=["empty", "cut short"]
 )
-def test_a_page_without_a_whole_answer_is_named_and_the_others_stay(reply: Reply, read: Read):
-    """What was read is worth having."""
+def test_a_page_without_a_complete_answer_is_a_warning(reply: Reply, read: Read):
+    """The other pages are kept."""
     pages = pdf([[(72, 760, 20, "One")], [(72, 760, 20, "Two")]])
     with answering(lambda number, asked: reply if number == 1 else SWARMS) as server:
         parsed = read("a.pdf", pages, _reader(server.url, concurrency=1))
@@ -258,28 +258,28 @@ def test_a_page_without_a_whole_answer_is_named_and_the_others_stay(reply: Reply
     assert parsed.warnings == ("W_PARSE_PARTIAL: page 2: VlmPages (inference_failure)",)
 
 
-def test_a_document_whose_only_answer_is_cut_short_fails(read: Read):
-    """The limit is a setting, and named."""
+def test_a_document_whose_only_answer_is_truncated_fails(read: Read):
+    """The message names the setting of the limit."""
     error, _ = _failure(read, lambda number, asked: said("<doctag><text>In M", "length"))
 
     assert isinstance(error, VlmAnswerUnusable)
     assert "max_tokens" in str(error)
 
 
-def test_a_worker_without_the_key_says_so(read: Read, monkeypatch: pytest.MonkeyPatch):
-    """The plan was made where it is set; another machine has its own environment."""
+def test_a_missing_key_on_a_worker_is_an_error(read: Read, monkeypatch: pytest.MonkeyPatch):
+    """Another machine has its own environment."""
     monkeypatch.setenv("VLM_KEY", KEY)
     with answering(lambda number, asked: SWARMS) as server:
         reader = _reader(server.url, api_key_env="VLM_KEY")
         monkeypatch.delenv("VLM_KEY")
-        with pytest.raises(EngineUnavailable, match="on this worker the environment has no VLM_KEY"):
+        with pytest.raises(EngineUnavailable, match="on this worker, VLM_KEY is not set"):
             read("a.pdf", ONE_PAGE, reader)
 
     assert server.asked == []
 
 
-def test_the_errors_travel_between_processes(read: Read, monkeypatch: pytest.MonkeyPatch):
-    """With their words and their facts."""
+def test_errors_survive_pickling(read: Read, monkeypatch: pytest.MonkeyPatch):
+    """With message and details."""
     monkeypatch.setattr(asking, "MAX_PAUSE_SECONDS", 0.01)
 
     error, _ = _failure(read, lambda number, asked: refused(503, Retry_After="7"))
@@ -289,8 +289,8 @@ def test_the_errors_travel_between_processes(read: Read, monkeypatch: pytest.Mon
     assert (type(travelled), str(travelled), travelled.detail) == (VlmBusy, str(error), {"retry_after": 7.0})
 
 
-def test_other_formats_are_read_without_asking_anybody(read: Read):
-    """Remote services are for pages alone."""
+def test_other_formats_send_no_request(read: Read):
+    """Remote services are only for pages."""
     with answering(lambda number, asked: SWARMS) as server:
         parsed = read("a.md", b"# Swarms\n\nIn May.\n", _reader(server.url))
 

@@ -1,4 +1,4 @@
-"""No document makes a reader connect to anything, or open a file that is not its own."""
+"""No document makes a reader open a connection or another file."""
 
 import json
 import os
@@ -19,8 +19,8 @@ from ingest_tests.parsing.hostile import archives, markup
 
 SEEDS = seeds()
 _MAIL = "From: ada@example.org\nSubject: Hives\nContent-Type: text/html; charset=utf-8\n\n"
-# Reads every document of a folder twice. The second time, when all libraries are loaded, an audit hook writes
-# down whatever is opened, connected to or started.
+# Reads every document of a folder twice. The second time, when all libraries are loaded, an audit hook
+# records opened files, connections and started programs.
 READ_ALL = """
 import json, sys
 from pathlib import Path
@@ -57,7 +57,7 @@ print(json.dumps({"seen": seen, "found": found}))
 
 @pytest.fixture(scope="module")
 def listener() -> Iterator[tuple[str, list[bytes]]]:
-    """A server on this machine, and what it was asked."""
+    """A local server, and the requests it received."""
     asked: list[bytes] = []
     server = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=_serve, args=(server, asked), daemon=True).start()
@@ -77,7 +77,7 @@ def _serve(server: socket.socket, asked: list[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, listener: tuple[str, list[bytes]]) -> dict[str, Any]:
-    """What reading documents that ask for things did."""
+    """The effects of reading documents with external references."""
     root = tmp_path_factory.mktemp("fetching")
     folder, user = root / "documents", root / "user"
     folder.mkdir()
@@ -99,7 +99,7 @@ def report(tmp_path_factory: pytest.TempPathFactory, listener: tuple[str, list[b
 
 
 def _write_documents(folder: Path, number: int, uri: str) -> None:
-    """One of every format that can name a picture or another file."""
+    """One document of each format that can refer to an image or another file."""
     page = markup.resources(uri)
     texts = {
         "html": page,
@@ -126,7 +126,7 @@ def _write_documents(folder: Path, number: int, uri: str) -> None:
 
 
 def _book(page: str, uri: str) -> bytes:
-    """A book with a chapter elsewhere."""
+    """A book with an external chapter."""
     parts = archives.members_of(archives.epub(page))
     more = f'<item id="x" href="{uri}" media-type="application/xhtml+xml"/></manifest>'
     spine = b'<itemref idref="x"/></spine>'
@@ -147,7 +147,7 @@ _DRAWN_ON_SLIDES = (
 
 
 def _office(suffix: str, part: str, before: str, asks: str, uri: str) -> bytes:
-    """An Office document whose picture, template, film and object are elsewhere."""
+    """An Office document with external image, template, video and object."""
     parts = archives.members_of(SEEDS[suffix][0])
     more = "".join(
         f'<Relationship Id="rX{name}" Type="{_RELATED}/{name}" Target="{uri}" TargetMode="External"/>'
@@ -164,7 +164,7 @@ def _office(suffix: str, part: str, before: str, asks: str, uri: str) -> bytes:
 
 
 def _workbook(uri: str) -> bytes:
-    """A workbook that reads from another one."""
+    """A workbook that refers to another one."""
     parts = archives.members_of(SEEDS["xlsx"][0])
     link = "xl/externalLinks/externalLink1.xml"
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -192,7 +192,7 @@ def _workbook(uri: str) -> bytes:
 
 
 def _open_document(suffix: str, before: str, uri: str) -> bytes:
-    """An OpenDocument file whose picture and whose object are elsewhere."""
+    """An OpenDocument file with external image and object."""
     parts = archives.members_of(SEEDS[suffix][0])
     frame = (
         "<draw:frame xmlns:xlink='http://www.w3.org/1999/xlink' svg:width='1cm' svg:height='1cm'>"
@@ -204,31 +204,31 @@ def _open_document(suffix: str, before: str, uri: str) -> bytes:
     return archives.archive(parts | {"content.xml": content})
 
 
-def test_all_of_them_are_read(report: dict[str, Any]) -> None:
-    """What they ask for is missing, and the rest is there."""
+def test_all_documents_are_read(report: dict[str, Any]) -> None:
+    """Without the external content."""
     texts = report["found"]
     assert len(texts) == 4 * 13
     words = ("Bees", "kilograms", "Swarms", "A1")
     assert all(any(word in text for word in words) for text in texts.values())
 
 
-def test_nobody_is_asked(report: dict[str, Any], listener: tuple[str, list[bytes]]) -> None:
-    """Neither by a connection nor by looking up a name."""
+def test_no_connection_is_opened(report: dict[str, Any], listener: tuple[str, list[bytes]]) -> None:
+    """And no name is resolved."""
     assert report["seen"]["connect"] == []
     assert listener[1] == []
 
 
 def test_no_program_is_started(report: dict[str, Any]) -> None:
-    """Not for pictures, not for formulas."""
+    """Neither for images nor for formulas."""
     assert report["seen"]["start"] == []
 
 
 def test_no_other_file_is_opened(report: dict[str, Any]) -> None:
-    """What is elsewhere stays unread, and does not show in any text."""
+    """Its content is in no text."""
     assert [opened for opened in report["seen"]["open"] if "kept-elsewhere" in opened] == []
     assert not any("CANARY" in text for text in report["found"].values())
 
 
 def test_the_users_folder_stays_empty(report: dict[str, Any]) -> None:
-    """No cache, no settings, and no identity for somebody's statistics."""
+    """No cache, no settings and no id for usage statistics."""
     assert report["written"] == []

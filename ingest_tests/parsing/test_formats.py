@@ -1,4 +1,4 @@
-"""Every format that is read without a model: its text, and known by its bytes whatever the name says."""
+"""Every format that is read without a model: its text, and its detection by content."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from ingest_tests.parsing.hostile import archives
 from ingest_tests.parsing.hostile.ole import compound
 
 SEEDS = seeds()
-# By suffix: Docling's name for the format, and some of what must be read, in this order.
+# By suffix: Docling's name of the format, and texts that must be read, in this order.
 TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "html": ("html", ("Hives", "fifteen", "kilograms", "three", "A1", "31", "A male bee", "x = 1")),
     "xhtml": ("html", ("Hives", "fifteen", "Ångström é 🐝", "A1")),
@@ -46,7 +46,7 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "odp": ("odp", ("Swarms", "Bees and trees")),
     **dict.fromkeys(("png", "jpg", "tiff", "gif", "bmp", "webp"), ("image-embedded", ("bees",))),
 }
-# Nothing in these tells them from other plain text, so that the name must.
+# Their content does not differ from other plain text, so the name decides.
 KNOWN_BY_NAME = ("md", "txt", "csv", "adoc", "boxnote", "json")
 KNOWN_IN_TEXT = ("tex", "eml", "mhtml")
 
@@ -57,7 +57,7 @@ def _are_in_order(texts: tuple[str, ...], doctags: str) -> bool:
 
 @pytest.mark.parametrize("suffix", TEXTS)
 def test_a_document_of_each_format_gives_its_text(read: Read, suffix: str) -> None:
-    """In order, and by the reader for that format."""
+    """In order, and by the reader of that format."""
     kind, texts = TEXTS[suffix]
 
     found = read(f"a.{suffix}", SEEDS[suffix][0])
@@ -68,8 +68,8 @@ def test_a_document_of_each_format_gives_its_text(read: Read, suffix: str) -> No
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in TEXTS if suffix not in KNOWN_BY_NAME])
-def test_it_is_known_without_its_name(read: Read, suffix: str) -> None:
-    """With none, with one that says nothing, and with a wrong one."""
+def test_a_format_is_detected_without_a_suffix(read: Read, suffix: str) -> None:
+    """With a wrong suffix, an unknown one and none."""
     kind, texts = TEXTS[suffix]
     content, names = SEEDS[suffix][0], ("document.txt", "document.bin", "document")
     are_pictures = kind == "image-embedded"  # text recognition is slow: the name only chooses the media type
@@ -84,18 +84,18 @@ def test_it_is_known_without_its_name(read: Read, suffix: str) -> None:
 @pytest.mark.parametrize(
     "suffix", [suffix for suffix in TEXTS if suffix not in KNOWN_BY_NAME + KNOWN_IN_TEXT]
 )
-def test_it_is_known_when_it_is_called_a_pdf(read: Read, suffix: str) -> None:
-    """Bytes that say what they are win over any name."""
+def test_a_format_is_detected_under_the_suffix_pdf(read: Read, suffix: str) -> None:
+    """Content has precedence over the name."""
     assert read("document.pdf", SEEDS[suffix][0]).parser == f"docling/{TEXTS[suffix][0]}"
 
 
-def test_text_of_no_kind_is_text_without_a_name(read: Read) -> None:
+def test_plain_text_is_read_without_a_suffix(read: Read) -> None:
     """README, LICENSE."""
     assert all(read("README", SEEDS[suffix][0]).parser == "docling/md" for suffix in KNOWN_BY_NAME)
 
 
-def test_every_format_has_a_document_here() -> None:
-    """A format that is added is tried."""
+def test_every_format_has_a_document() -> None:
+    """So that new formats are tested."""
     assert {kind.split("-")[0] for kind, _ in TEXTS.values()} | {"pdf"} == set(DOCLING_FORMATS.values())
 
 
@@ -122,7 +122,7 @@ LABELS = {
 
 @pytest.mark.parametrize("suffix", LABELS)
 def test_templates_shows_and_macros_are_read_like_documents(read: Read, suffix: str) -> None:
-    """They differ by a label; what is read is the same, and so is the hash of the file it came from."""
+    """Only their content type differs; the hash is that of the original file."""
     plain, old, new = LABELS[suffix]
     parts = archives.members_of(SEEDS[plain][0])
     labels = ("[Content_Types].xml", "mimetype", "META-INF/manifest.xml")
@@ -162,7 +162,7 @@ def test_each_frame_of_a_scan_is_a_page(read: Read) -> None:
 
 @pytest.mark.parametrize("kind", ["AREA", "RADAR", "DOUGHNUT", "XY_SCATTER", "BUBBLE", "COLUMN_STACKED"])
 def test_a_slide_with_any_kind_of_chart_is_read(read: Read, kind: str) -> None:
-    """DocTags have no name for some kinds, and Docling's export would stop there."""
+    """DocTags have no token for some kinds, and Docling's export would fail."""
     import pptx
     from pptx.chart.data import BubbleChartData, CategoryChartData, XyChartData
     from pptx.enum.chart import XL_CHART_TYPE
@@ -186,7 +186,7 @@ def test_a_slide_with_any_kind_of_chart_is_read(read: Read, kind: str) -> None:
     assert DoclingDocument.model_validate_json(found.document).export_to_doctags() == found.doctags
 
 
-def test_a_presentation_without_slides_says_so(read: Read) -> None:
+def test_a_presentation_without_slides_is_empty(read: Read) -> None:
     """It is not damaged."""
     import pptx
 
@@ -222,19 +222,19 @@ UNREAD = {
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_what_is_not_read_is_refused_in_so_many_words(read: Read, name: str) -> None:
-    """It says what it is and what to do, whatever it is called."""
+def test_unsupported_files_are_refused_with_advice(read: Read, name: str) -> None:
+    """The message names the type and what to do, under any file name."""
     for called in (name, "document.pdf", "document.docx", "document"):
         if media_type(called, UNREAD[name]) in DOCLING_FORMATS:
-            continue  # text that is called a PDF is a PDF that is none
-        with pytest.raises(errors.UnsupportedDocument, match=r"(not read|of Docling's); \w+.*\.$") as caught:
+            continue  # text named like a PDF is an invalid PDF
+        with pytest.raises(errors.UnsupportedDocument, match=r"^Un(supported|known) .+\. \w+.*\.$") as caught:
             read(called, UNREAD[name])
         assert caught.value.code == "E_PARSE_UNSUPPORTED"
 
 
 @pytest.mark.parametrize("name", ["old.doc", "old.xls", "old.ppt"])
-def test_an_old_office_file_is_named_by_what_is_in_it(read: Read, name: str) -> None:
-    """An e-mail by name, a Word file by its bytes."""
+def test_an_old_office_file_is_detected_by_its_content(read: Read, name: str) -> None:
+    """Here a Word file named like an e-mail."""
     kind = {"doc": "msword", "xls": "vnd.ms-excel", "ppt": "vnd.ms-powerpoint"}[name[4:]]
     with pytest.raises(errors.UnsupportedDocument, match=kind):
         read("letter.msg", UNREAD[name])

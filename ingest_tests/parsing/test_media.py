@@ -25,7 +25,7 @@ from ingest_tests.parsing import documents
     ],
 )
 def test_leading_bytes_decide_before_the_name(name: str, head: bytes, expected: str) -> None:
-    """People rename files; bytes do not lie."""
+    """People rename files."""
     assert media_type(name, head) == expected
 
 
@@ -52,7 +52,7 @@ def test_the_name_decides_for_plain_text(name: str, expected: str) -> None:
     ("member", "expected"), [("word/x", media.DOCX), ("ppt/x", media.PPTX), ("xl/x", media.XLSX)]
 )
 def test_an_office_file_is_known_by_its_members(member: str, expected: str) -> None:
-    """All three are zip archives, whatever the name says."""
+    """All three are zip archives; the name does not matter."""
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w") as target:
         target.writestr("[Content_Types].xml", "<Types/>")
@@ -60,8 +60,8 @@ def test_an_office_file_is_known_by_its_members(member: str, expected: str) -> N
     assert media_type("download.bin", archive.getvalue()) == expected
 
 
-def test_an_epub_is_known_by_what_it_declares() -> None:
-    """EPUB and ODF put their media type into the first member, uncompressed."""
+def test_an_epub_is_known_by_its_declared_type() -> None:
+    """EPUB and ODF store their media type in the first member, uncompressed."""
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w") as target:
         target.writestr("mimetype", "application/epub+zip")
@@ -69,8 +69,8 @@ def test_an_epub_is_known_by_what_it_declares() -> None:
     assert media_type("book.zip", archive.getvalue()) == "application/epub+zip"
 
 
-def test_an_archive_of_no_known_kind_is_just_an_archive() -> None:
-    """A zip of anything is not a document."""
+def test_another_archive_is_a_zip() -> None:
+    """It is no document."""
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w") as target:
         target.writestr("a.txt", "x")
@@ -78,7 +78,7 @@ def test_an_archive_of_no_known_kind_is_just_an_archive() -> None:
 
 
 def test_binary_bytes_under_a_text_name_are_no_text() -> None:
-    """A Markdown parser must not see an executable, nor anything like one."""
+    """A Markdown parser must not get an executable."""
     assert media_type("notes.md", b"\x7fELF\x00\x01") == "application/x-executable"
     assert media_type("notes.md", b"\x01\x02\x00\x03") == media.UNKNOWN
 
@@ -96,19 +96,19 @@ def test_binary_bytes_under_a_text_name_are_no_text() -> None:
         ("backup.pdf", b"a.txt" + bytes(252) + b"ustar\x0000", "application/x-tar"),
     ],
 )
-def test_what_is_not_read_is_known_too(name: str, head: bytes, expected: str) -> None:
-    """So that its refusal says what it is; a text that begins like one of them stays text."""
+def test_unsupported_types_are_detected_too(name: str, head: bytes, expected: str) -> None:
+    """So that messages can name them; text that begins like one stays text."""
     assert media_type(name, head) == expected
 
 
 def test_a_real_word_file_is_known_without_its_name(tmp_path: Path) -> None:
-    """The member names of real files are within the first kibibytes."""
+    """The member names of real files are in the first kibibytes."""
     path = documents.docx(tmp_path / "a.docx", "Title", ["Text."])
     assert media_type("a", path.read_bytes()[:8192]) == media.DOCX
 
 
 def test_a_damaged_declaration_inside_an_archive_is_no_media_type():
-    """It would come back in messages, with whatever stands in it."""
+    """Its content would appear in messages."""
     declared = b"application/vnd.oasis.opendocument.pr <b>kilograms</b>\n\n--outer--"
     head = b"PK\x03\x04" + bytes(22) + (8).to_bytes(2, "little") + bytes(2) + b"mimetype" + declared + b"PK"
 

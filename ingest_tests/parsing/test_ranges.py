@@ -1,4 +1,4 @@
-"""A document that is read by ranges of pages is the document that is read at once."""
+"""A document that is read by page ranges is equal to one that is read at once."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,14 @@ from PIL import Image, ImageDraw
 
 from ingest_assets.parsing.errors import OcrTimeout
 from ingest_assets.parsing.media import PDF
-from ingest_assets.parsing.page_ranges import SHORTEST, PageRange, ReadPages, ranges_of, together, unpacked
+from ingest_assets.parsing.page_ranges import (
+    MIN_RANGE_PAGES,
+    PageRange,
+    ReadPages,
+    merge_pages,
+    split_pages,
+    unpack,
+)
 from ingest_assets.parsing.reader import DocumentReader
 from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing.pdf.papers import WIDTH, Sheet, paper
@@ -19,7 +26,7 @@ PAGES = 5
 
 
 def _page(sheet: Sheet, number: int) -> None:
-    """With a running head, a heading, prose that goes on overleaf, a table and a page number."""
+    """A running head, a heading, a paragraph that continues on the next page, a table and a page number."""
     sheet.text(60, 30, "The winter of the bees", size=8)
     sheet.text(60, 60, f"{number}. Stores of year {number}", "Times-Bold", 14)
     end = sheet.prose(60, 90, WIDTH - 120, 12, number)
@@ -42,26 +49,26 @@ def book(tmp_path_factory: pytest.TempPathFactory):
 
 @given(st.integers(0, 3000), st.integers(1, 64))
 def test_ranges_cover_every_page_once_and_are_about_as_long(pages: int, workers: int):
-    """Nothing is read twice, and nobody waits for one long range."""
-    ranges = ranges_of(pages, workers)
+    """No page is read twice, and no range is much longer than the others."""
+    ranges = split_pages(pages, workers)
 
     assert [number for each in ranges for number in range(each.first, each.last + 1)] == list(
         range(1, pages + 1)
     )
     lengths = {each.last - each.first + 1 for each in ranges}
     assert max(lengths) - min(lengths) <= 1
-    assert len(ranges) == 1 or min(lengths) >= SHORTEST
+    assert len(ranges) == 1 or min(lengths) >= MIN_RANGE_PAGES
     assert len(ranges) == 1 or workers > 1
 
 
 def test_pages_are_counted_without_reading_them(reader: DocumentReader, book):
-    """What has no pages of its own has none to share."""
+    """A format without pages has none."""
     assert reader.count_pages(book, book.name, PDF) == PAGES
     assert reader.count_pages(book, "notes.md", "text/markdown") == 0
 
 
 def test_pages_of_one_document_never_reach_the_next(reader: DocumentReader, book, tmp_path):
-    """A picture is read by the pipeline that just had a long PDF's pages given to it."""
+    """An image uses the pipeline that has just got the pages of a long PDF."""
     note = tmp_path / "note.png"
     picture = Image.new("RGB", (900, 400), "white")
     ImageDraw.Draw(picture).text((60, 150), "Queen found", fill="black", font_size=64)
@@ -78,14 +85,14 @@ def test_pages_of_one_document_never_reach_the_next(reader: DocumentReader, book
 @pytest.mark.slow
 @pytest.mark.parametrize("known", ["all", "the first", "the last", "none"])
 def test_a_document_read_by_ranges_is_the_same_document(reader: DocumentReader, book, known: str):
-    """Headings, furniture and what goes on overleaf are decided over all pages, whoever read them."""
+    """Headings, furniture and paragraphs across pages are decided over all pages."""
     whole = reader.read(book, book.name, PDF)
     ranges = [
-        reader.read_pages(book, book.name, PDF, each).packed() for each in (PageRange(1, 2), PageRange(3, 5))
+        reader.read_pages(book, book.name, PDF, each).pack() for each in (PageRange(1, 2), PageRange(3, 5))
     ]
     chosen = {"all": ranges, "the first": ranges[:1], "the last": ranges[1:], "none": []}[known]
 
-    read = reader.read(book, book.name, PDF, together(map(unpacked, chosen)))
+    read = reader.read(book, book.name, PDF, merge_pages(map(unpack, chosen)))
 
     assert read == whole
     assert read.pages == PAGES
@@ -103,7 +110,7 @@ def test_known_pages_are_those_of_one_document_only(reader: DocumentReader, book
 
 
 def test_time_for_ocr_is_counted_over_all_ranges(reader: DocumentReader, book):
-    """A document has one limit, however many workers read it."""
+    """A document has one limit for all workers."""
     pages = reader.read_pages(book, book.name, PDF, PageRange(1, PAGES))
     seconds = ParsingOptions().ocr_timeout_seconds + 1
 
@@ -111,10 +118,10 @@ def test_time_for_ocr_is_counted_over_all_ranges(reader: DocumentReader, book):
         reader.read(book, book.name, PDF, replace(pages, ocr_seconds=seconds))
 
 
-def test_ranges_are_whole_when_no_page_is_missing():
-    """A page that was tried and failed is known too."""
+def test_merged_ranges_are_complete_without_missing_pages():
+    """A page that failed is known too."""
     first, second = ReadPages(total=3, numbers=frozenset({1, 2})), ReadPages(total=3, numbers=frozenset({3}))
 
-    assert together([first, second]).is_whole
-    assert not first.is_whole
-    assert not together([]).is_whole
+    assert merge_pages([first, second]).is_complete
+    assert not first.is_complete
+    assert not merge_pages([]).is_complete

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from docling_core.types.doc import DoclingDocument
 
-from ingest_assets.parsing.reader import DocumentReader, document_json, renamed
+from ingest_assets.parsing.reader import DocumentReader, document_json, rename_document
 from ingest_assets.samples import samples_folder
 from ingest_assets.settings.parsing import ParsingOptions
 from ingest_tests.parsing import documents
@@ -36,7 +36,7 @@ def test_a_pdf_gives_its_text_and_counts(read: Read) -> None:
 
 
 def test_the_text_of_a_table_in_a_pdf_is_kept(read: Read) -> None:
-    """Whether or not the layout model sees a table."""
+    """Even if the layout model detects no table."""
     doctags = read("hives.pdf", documents.pdf([TABLE])).doctags
     assert all(text in doctags for _, _, _, text in TABLE)
 
@@ -48,7 +48,7 @@ def test_a_scanned_page_is_read_by_ocr(read: Read, tmp_path: Path) -> None:
 
 
 def test_a_scan_on_its_side_is_read_too(read: Read, tmp_path: Path) -> None:
-    """Sheets go into scanners as they come."""
+    """Sheets are scanned in any orientation."""
     found = read("turned.pdf", documents.scan(tmp_path / "t.pdf", "Honey bees forage in spring", turned=True))
     assert "Honey bees forage in spring" in found.doctags
 
@@ -66,13 +66,13 @@ def test_an_image_is_read_by_ocr(read: Read, tmp_path: Path) -> None:
 
 
 def test_an_empty_page_gives_no_characters(read: Read) -> None:
-    """Nothing to read is not a failure."""
+    """This is no failure."""
     found = read("blank.pdf", documents.pdf([[]]))
     assert (found.pages, found.chars) == (1, 0)
 
 
 def test_html_keeps_headings_tables_and_title(read: Read) -> None:
-    """Structure comes from the markup."""
+    """The structure is that of the markup."""
     page = (
         "<html><head><title>Apiary – rules</title></head><body><h1>Rules</h1><p>Wear a veil.</p>"
         "<table><tr><th>Hive</th><th>kg</th></tr><tr><td>A1</td><td>31</td></tr></table></body></html>"
@@ -82,7 +82,7 @@ def test_html_keeps_headings_tables_and_title(read: Read) -> None:
     assert found.chars == len("Rules" + "Wearaveil." + "Hive" + "kg" + "A1" + "31")
 
 
-def test_a_word_document_is_read_whatever_its_name(read: Read, tmp_path: Path) -> None:
+def test_a_word_document_is_read_under_any_name(read: Read, tmp_path: Path) -> None:
     """A wrong extension with the right bytes."""
     path = documents.docx(tmp_path / "a", "Minutes", ["The roof is let."], [["Hive", "kg"], ["A1", "31"]])
     found = read("minutes.html", path)
@@ -102,20 +102,20 @@ def test_a_word_document_is_read_whatever_its_name(read: Read, tmp_path: Path) -
     ],
 )
 def test_text_formats_are_read(read: Read, name: str, content: str, expected: str) -> None:
-    """Everything Docling reads without a model."""
+    """All formats that Docling reads without a model."""
     assert expected in read(name, content.encode()).doctags
 
 
 def test_the_json_is_canonical_and_loads_again(read: Read) -> None:
-    """Chunks are cut from this JSON, so nothing may be lost in it."""
+    """Chunks are computed from it, so it must be complete."""
     found = read("hives.pdf", documents.pdf([PROSE + [(x, y - 400, s, t) for x, y, s, t in TABLE]]))
     loaded = DoclingDocument.model_validate_json(found.document)
     assert document_json(loaded) == found.document
     assert loaded.export_to_doctags() == found.doctags
 
 
-def test_the_document_knows_its_name_and_no_path(read: Read, tmp_path: Path) -> None:
-    """Bytes rest under a hash somewhere; neither may show in the tables."""
+def test_the_document_has_its_name_and_no_path(read: Read, tmp_path: Path) -> None:
+    """Paths must not appear in tables."""
     found = read("deep/folder/Prüfliste.md", b"# List\n")
     origin = DoclingDocument.model_validate_json(found.document).origin
     assert origin is not None
@@ -125,7 +125,7 @@ def test_the_document_knows_its_name_and_no_path(read: Read, tmp_path: Path) -> 
 
 
 def test_pictures_are_counted_but_their_bytes_are_dropped(read: Read, tmp_path: Path) -> None:
-    """Base64 images would dwarf the text."""
+    """Base64 images would be much larger than the text."""
     import docx
     from PIL import Image
 
@@ -140,7 +140,7 @@ def test_pictures_are_counted_but_their_bytes_are_dropped(read: Read, tmp_path: 
 
 
 def test_form_fields_reach_the_doctags_as_text(read: Read) -> None:
-    """DocTags have no tag for them, and Docling's export would stop there."""
+    """DocTags have no tag for them, and Docling's export would fail."""
     page = (
         '<html><body><h1>F</h1><div class="form_region"><div id="key1_marker">1</div>'
         '<div id="key1">Name</div><div id="key1_value1">Ada</div></div></body></html>'
@@ -151,7 +151,7 @@ def test_form_fields_reach_the_doctags_as_text(read: Read) -> None:
 
 
 def test_nothing_is_fetched(read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither from the network nor from the disk of the machine that reads."""
+    """Neither from the network nor from the local disk."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("a document made the reader open a connection")
@@ -167,13 +167,13 @@ def test_nothing_is_fetched(read: Read, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_without_ocr_a_scan_gives_no_text(tmp_path: Path, read: Read) -> None:
-    """The option is honoured, and the page is still counted."""
+    """The page is still counted."""
     silent = DocumentReader(ParsingOptions(ocr=False), threads=1)
     found = read("scan.pdf", documents.scan(tmp_path / "scan.pdf", "Honey bees"), silent)
     assert (found.pages, found.chars) == (1, 0)
 
 
-# A document under another name is what reading it under that name gives, to the byte.
+# A renamed document is byte-equal to one that was read under the new name.
 
 SAMPLES = [
     "association-rules.docx",
@@ -186,12 +186,12 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_a_renamed_document_is_the_one_that_is_read_under_that_name(read: Read, sample: str) -> None:
-    """Nothing else in it depends on the name, in any format."""
+def test_a_renamed_document_equals_one_read_under_that_name(read: Read, sample: str) -> None:
+    """In all formats, only the name differs."""
     path, name = samples_folder() / sample, f"Ünterlagen 2.0.{PurePosixPath(sample).suffix[1:].upper()}"
     before, expected = read(sample, path), read(name, path)
 
-    found = replace(before, document=renamed(before.document, name))
+    found = replace(before, document=rename_document(before.document, name))
 
     assert before.document != expected.document
     assert asdict(found) == asdict(expected)
@@ -208,20 +208,20 @@ TINY = {
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_neither_does_anything_in_the_smaller_formats(read: Read, name: str) -> None:
-    """Each has a reader of its own."""
+def test_a_renamed_document_of_a_smaller_format_equals_one_too(read: Read, name: str) -> None:
+    """Each has its own reader."""
     before, expected = (read(each, TINY[name].encode()) for each in (name, f"another {name}"))
 
-    assert asdict(replace(before, document=renamed(before.document, f"another {name}"))) == asdict(expected)
+    assert asdict(replace(before, document=rename_document(before.document, f"another {name}"))) == asdict(
+        expected
+    )
 
 
 @pytest.mark.parametrize("name", ["notes.md", "notes", ".notes", "a.b.c", "folder/notes.md", "é 🐝.md"])
-def test_every_kind_of_name_is_taken_as_the_reader_takes_it(
-    reader: DocumentReader, tmp_path: Path, name: str
-) -> None:
-    """With two suffixes, with none, with nothing but one."""
+def test_renaming_treats_names_like_the_reader(reader: DocumentReader, tmp_path: Path, name: str) -> None:
+    """Names with two suffixes, without one, or with nothing else."""
     path = tmp_path / "bytes"
     path.write_text("# Hives\n\nOf 1e3, 0.1 and -0.0.\n\n| a | b |\n|---|---|\n| 1 | é |\n", encoding="utf-8")
     before, expected = (reader.read(path, each, "text/markdown") for each in ("first.md", name))
 
-    assert renamed(before.document, name) == expected.document
+    assert rename_document(before.document, name) == expected.document

@@ -16,7 +16,7 @@ HEAVY = {"docling", "torch", "transformers", "onnxruntime", "cv2", "rapidocr", "
 MODULES = (
     "engines",
     "errors",
-    "guard.inspect",
+    "guard.file_check",
     "libraries",
     "media",
     "page_ranges",
@@ -46,7 +46,7 @@ print(json.dumps(found))
 
 @pytest.mark.slow
 def test_another_process_reads_the_same_bytes(read: Read, tmp_path: Path) -> None:
-    """Other hash seed, other thread count, other folder: equal doctags, JSON and counts."""
+    """With another hash seed, thread count and folder: equal doctags, JSON and counts."""
     folder = tmp_path / "elsewhere" / "deep"
     folder.mkdir(parents=True)
     lines = [
@@ -75,7 +75,7 @@ def _read_elsewhere(folder: Path) -> object:
 
 
 def test_importing_the_room_loads_nothing_heavy() -> None:
-    """Dagster loads the definitions of a code location over and over."""
+    """Dagster loads the definitions repeatedly."""
     imports = "".join(f"import ingest_assets.parsing.{name}\n" for name in MODULES)
     code = f"import sys\n{imports}print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""A vision model on this machine: an HTTP server that answers as OpenAI-compatible ones do, from a script."""
+"""A local vision model: an HTTP server with OpenAI-compatible answers from a script."""
 
 import base64
 import contextlib
@@ -18,7 +18,7 @@ from PIL import Image
 
 @dataclass(frozen=True)
 class Reply:
-    """What is sent back; `seconds` is how long it takes. Status 0 breaks the connection off instead."""
+    """An answer after `seconds`. Status 0 resets the connection instead."""
 
     body: bytes
     status: int = 200
@@ -28,7 +28,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it came in."""
+    """A request."""
 
     path: str
     headers: dict[str, str]
@@ -36,7 +36,7 @@ class Asked:
 
     @property
     def picture(self) -> Image.Image:
-        """The page that was asked about."""
+        """The page image in the request."""
         url = self.body["messages"][0]["content"][0]["image_url"]["url"]
         return Image.open(BytesIO(base64.b64decode(url.partition("base64,")[2])))
 
@@ -51,13 +51,13 @@ def said(text: Any, finish_reason: str = "stop") -> Reply:
 
 
 def refused(status: int, **headers: str) -> Reply:
-    """An error, with a text that nobody should go by."""
+    """An error with a text that says something else than the status."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(b'{"error": {"message": "503 429 401, says the proxy"}}', status, named)
 
 
 class VisionServer(ThreadingHTTPServer):
-    """Answers the n-th request with what the script says of it."""
+    """Answers the n-th request as the script says."""
 
     daemon_threads = True
 
@@ -76,7 +76,7 @@ class VisionServer(ThreadingHTTPServer):
 
 @contextlib.contextmanager
 def answering(script: Script) -> Iterator[VisionServer]:
-    """A server for the length of a block."""
+    """Run a server during a block."""
     server = VisionServer(script)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
@@ -104,12 +104,12 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(reply.seconds)
         with self.server.lock:
             self.server.at_once -= 1
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a client that waits no longer
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a client after its timeout
             self._send(reply)
 
     def _send(self, reply: Reply) -> None:
         if reply.status == 0:
-            # Closing with "linger 0" sends a reset, as a server does that was killed.
+            # Closing with "linger 0" sends a reset, like a killed server.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.close_connection = True
             self.connection.close()
@@ -122,4 +122,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(reply.body)
 
     def log_message(self, *_: object) -> None:
-        """Quiet."""
+        """Log nothing."""

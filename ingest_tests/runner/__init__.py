@@ -1,1 +1,1 @@
-"""Whether and how often items run."""
+"""Tests of `ingest_assets.runner`."""

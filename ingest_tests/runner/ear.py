@@ -1,4 +1,4 @@
-"""Those who listen to a stage's telemetry, and how what is heard must agree with the other accounts."""
+"""Recorders of a stage's telemetry, and checks that it agrees with the outcome and the manifest."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,59 +18,59 @@ from ingest_assets.runner import ManifestRow, Telemetry
 
 @dataclass
 class Ear:
-    """A tracer and a meter of its own, and what they heard."""
+    """Records spans and metrics in memory."""
 
     memory: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
     reader: InMemoryMetricReader = field(default_factory=InMemoryMetricReader)
 
     def telemetry(self, **more: Any) -> Telemetry:
-        """For `run_stage`."""
+        """Return the telemetry for `run_stage`."""
         traces = TracerProvider(shutdown_on_exit=False)
         traces.add_span_processor(SimpleSpanProcessor(self.memory))
         measures = MeterProvider([self.reader], shutdown_on_exit=False)
         return Telemetry("batch-7", traces.get_tracer("test"), measures.get_meter("test"), **more)
 
     def items(self) -> list[ReadableSpan]:
-        """The items' spans, in the order they ended."""
+        """Return the spans of items, in the order in which they ended."""
         return [span for span in self.memory.get_finished_spans() if span.parent is not None]
 
     def stage(self) -> ReadableSpan:
-        """The run's span, of which there is one."""
+        """Return the only span of the run."""
         (span,) = [span for span in self.memory.get_finished_spans() if span.parent is None]
         return span
 
     def by_status(self) -> Counter[str]:
-        """How many items' spans say what."""
+        """Return the number of item spans by status."""
         return Counter(span.attributes["status"] for span in self.items())
 
     def metrics(self) -> dict[str, list[Any]]:
-        """The data points by metric."""
-        heard = self.reader.get_metrics_data()
-        scopes = [scope for each in heard.resource_metrics for scope in each.scope_metrics] if heard else []
+        """Return the data points by metric."""
+        data = self.reader.get_metrics_data()
+        scopes = [scope for source in data.resource_metrics for scope in source.scope_metrics] if data else []
         return {metric.name: list(metric.data.data_points) for scope in scopes for metric in scope.metrics}
 
 
 class DeafTracer(trace.NoOpTracer):
-    """Counts the spans it is asked for and records none."""
+    """Counts the spans that are started, and records none."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.started = 0
 
     def start_span(self, *arguments: Any, **named: Any) -> trace.Span:
-        """Never recording."""
-        self.asked += 1
+        """Return a span that does not record."""
+        self.started += 1
         return trace.INVALID_SPAN
 
 
 class BrokenTracer(trace.NoOpTracer):
-    """Works so many times, then raises."""
+    """Works `works` times, then raises."""
 
     def __init__(self, works: int) -> None:
         self._works = works
         self._real = TracerProvider(shutdown_on_exit=False).get_tracer("test")
 
     def start_span(self, *arguments: Any, **named: Any) -> trace.Span:
-        """A real span or an error."""
+        """Return a real span, or raise."""
         self._works -= 1
         if self._works < 0:
             raise RuntimeError("the tracer is broken")
@@ -78,7 +78,7 @@ class BrokenTracer(trace.NoOpTracer):
 
 
 def by_status_of(outcome: StageOutcome) -> Counter[str]:
-    """The outcome's counts under telemetry's names."""
+    """Return the outcome's counts by the status names of telemetry."""
     return Counter(
         success=outcome.succeeded,
         failure=outcome.failed,
@@ -88,7 +88,7 @@ def by_status_of(outcome: StageOutcome) -> Counter[str]:
 
 
 def assert_they_agree(ear: Ear, outcome: StageOutcome, rows: list[ManifestRow]) -> None:
-    """Outcome, manifest, spans and metrics, number by number."""
+    """Compare the numbers of outcome, manifest, spans and metrics."""
     expected = by_status_of(outcome)
     assert ear.by_status() == expected
     measured = ear.metrics()
@@ -108,14 +108,14 @@ def assert_they_agree(ear: Ear, outcome: StageOutcome, rows: list[ManifestRow]) 
 
 
 def assert_the_stage_agrees(span: ReadableSpan, outcome: StageOutcome) -> None:
-    """The run's span carries the outcome's numbers."""
-    told = span.attributes
+    """Compare the attributes of the run's span with the outcome."""
+    attributes = span.attributes
     for name in ("scheduled", "skipped", "known_failures", "succeeded", "failed", "cancelled", "retries"):
-        assert told[name] == getattr(outcome, name)
-    assert told["items_per_s"] == outcome.items_per_s
-    assert told["active_workers_peak"] <= told["workers"] == outcome.workers
-    assert told["queue_p50_ms"] == pytest.approx(outcome.queue_s.p50 * 1e3, abs=0.001)
-    assert told["queue_p95_ms"] == pytest.approx(outcome.queue_s.p95 * 1e3, abs=0.001)
-    assert told["exec_p50_ms"] == pytest.approx(outcome.exec_s.p50 * 1e3, abs=0.001)
-    assert told["exec_p95_ms"] == pytest.approx(outcome.exec_s.p95 * 1e3, abs=0.001)
-    assert told.get("cancelled_reason") == outcome.cancelled_reason
+        assert attributes[name] == getattr(outcome, name)
+    assert attributes["items_per_s"] == outcome.items_per_s
+    assert attributes["active_workers_peak"] <= attributes["workers"] == outcome.workers
+    assert attributes["queue_p50_ms"] == pytest.approx(outcome.queue_s.p50 * 1e3, abs=0.001)
+    assert attributes["queue_p95_ms"] == pytest.approx(outcome.queue_s.p95 * 1e3, abs=0.001)
+    assert attributes["exec_p50_ms"] == pytest.approx(outcome.exec_s.p50 * 1e3, abs=0.001)
+    assert attributes["exec_p95_ms"] == pytest.approx(outcome.exec_s.p95 * 1e3, abs=0.001)
+    assert attributes.get("cancelled_reason") == outcome.cancelled_reason

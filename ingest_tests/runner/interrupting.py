@@ -1,4 +1,4 @@
-"""Interrupting a stage: presses at the right moment, and what must be true afterwards."""
+"""Helpers that interrupt a stage at a given moment and check its records afterwards."""
 
 import os
 import signal
@@ -21,25 +21,25 @@ from ingest_tests.runner.workers import Writing
 
 
 class Interrupted(BaseException):
-    """What an orchestrator raises in the main thread."""
+    """The exception of an orchestrator that interrupts the main thread."""
 
 
 def paced(item: WorkItem, context: object) -> Result:
-    """Writes its output after as many seconds as its meta says."""
+    """Write the item's output after `meta["seconds"]`."""
     return Writing(float(item.meta.get("seconds", 0)))(item, context)
 
 
 def writing(folder: Path, **seconds: float) -> Plan:
-    """A plan of items that take so many seconds each."""
+    """Return a plan of items that take this many seconds each."""
     items = [
-        WorkItem(name, "f", output_paths=(str(folder / name),), meta={"seconds": each})
-        for name, each in seconds.items()
+        WorkItem(name, "f", output_paths=(str(folder / name),), meta={"seconds": duration})
+        for name, duration in seconds.items()
     ]
     return Plan("stage", items, len(items))
 
 
 def backend_of(kind: str) -> ThreadBackend | ProcessBackend:
-    """Two workers of that kind."""
+    """Return a backend of that kind with two workers."""
     return ThreadBackend(2) if kind == "threads" else ProcessBackend(2)
 
 
@@ -47,15 +47,15 @@ def backend_of(kind: str) -> ThreadBackend | ProcessBackend:
 def pressed(
     when: Callable[[], bool], after_s: Sequence[float] = (0.1,), number: int = signal.SIGINT
 ) -> Iterator[None]:
-    """Send this process a signal so many seconds after something has become true."""
+    """Send this process signals, each `after_s` seconds after `when` becomes true."""
 
     def press() -> None:
         give_up = time.monotonic() + 30
         while not when() and time.monotonic() < give_up:
             time.sleep(0.005)
         true_since = time.monotonic()
-        for each in after_s:
-            time.sleep(max(0.0, true_since + each - time.monotonic()))
+        for delay_s in after_s:
+            time.sleep(max(0.0, true_since + delay_s - time.monotonic()))
             os.kill(os.getpid(), number)
 
     thread = threading.Thread(target=press, daemon=True)
@@ -66,7 +66,7 @@ def pressed(
 
 @contextmanager
 def handled(number: int, error: type[BaseException]) -> Iterator[None]:
-    """A host that turns a signal into an exception."""
+    """Install a handler that raises `error` for a signal, as a host does."""
 
     def raise_it(_number: int, _frame: object) -> None:
         raise error
@@ -79,7 +79,7 @@ def handled(number: int, error: type[BaseException]) -> Iterator[None]:
 def interrupted(
     plan: Plan, options: StageOptions, backend: ExecutionBackend, folder: Path, worker=paced
 ) -> tuple[StageOutcome, dict[str, ManifestRow], float]:
-    """Run into an interrupt; gives the outcome, the last row of each item and the seconds it took."""
+    """Run a stage that is interrupted; return the outcome, the last row of each item and the seconds."""
     hooks, manifest, began = Recording(), Manifest(folder / "manifest.jsonl"), time.monotonic()
     with pytest.raises((KeyboardInterrupt, Interrupted)):
         run_stage(RunSpec(plan, worker, options, hooks, backend=backend, manifest=manifest))
@@ -91,7 +91,7 @@ def interrupted(
 
 
 def require_agreement(outcome: StageOutcome, rows: dict[str, ManifestRow]) -> None:
-    """The manifest must say what the outcome says."""
+    """Check that the manifest and the outcome have the same numbers."""
     counted = {"done": outcome.succeeded, "failed": outcome.failed, "cancelled": outcome.cancelled}
     assert adds_up(outcome)
     assert Counter(row.status for row in rows.values()) == Counter(counted)

@@ -1,4 +1,4 @@
-"""`scheduled = succeeded + failed + cancelled`, whatever the plan and the options are."""
+"""`scheduled = succeeded + failed + cancelled` for any plan and any options."""
 
 import random
 import tempfile
@@ -17,7 +17,7 @@ from ingest_tests.conftest import examples_times
 from ingest_tests.runner.fakes import Recording, adds_up, known_to_fail, plan_from, plan_of, satisfied
 from ingest_tests.runner.workers import by_name
 
-KINDS = ["ok", "ok", "fail", "missing", "mended", "unknown", "skip", "known"]
+KINDS = ["ok", "ok", "fail", "missing", "recovers", "unknown", "skip", "known"]
 
 plans = st.lists(st.sampled_from(KINDS), max_size=60)
 options = st.builds(
@@ -36,7 +36,7 @@ options = st.builds(
 
 
 def item_of(number: int, kind: str) -> WorkItem:
-    """An item that behaves as its kind says when it runs."""
+    """Return an item of this kind."""
     if kind == "skip":
         return satisfied(f"ok-{number}")
     if kind == "known":
@@ -46,8 +46,8 @@ def item_of(number: int, kind: str) -> WorkItem:
 
 @examples_times(2)
 @given(plans, options, st.integers(1, 4))
-def test_the_numbers_add_up_and_everybody_agrees_on_them(kinds, stage_options, workers):
-    """The outcome, the manifest and the hooks tell the same story."""
+def test_the_numbers_add_up_and_agree_in_all_reports(kinds, stage_options, workers):
+    """The outcome, the manifest and the hooks report the same numbers."""
     hooks = Recording()
     with tempfile.TemporaryDirectory() as folder:
         manifest = Manifest(Path(folder) / "manifest.jsonl")
@@ -82,7 +82,7 @@ def test_the_numbers_add_up_and_everybody_agrees_on_them(kinds, stage_options, w
 
 
 def test_percentiles_are_exact_while_they_fit_and_close_when_they_do_not():
-    """A sample of a thousand stands for a hundred thousand, and the same seed gives the same sample."""
+    """A sample of a thousand represents a hundred thousand; equal seeds give equal samples."""
     small = Reservoir(random.Random(1))
     for value in range(1, 101):
         small.add(float(value))
@@ -97,7 +97,7 @@ def test_percentiles_are_exact_while_they_fit_and_close_when_they_do_not():
 
 
 def test_times_and_rates_are_reported():
-    """Seconds where they were spent."""
+    """The outcome has times in seconds and a throughput."""
     plan = plan_from([WorkItem("sleep-0", "f", meta={"seconds": 0.05})])
     outcome = run_stage(
         RunSpec(plan, by_name, StageOptions(), backend=ThreadBackend(1), workers_reason="1: a test")
@@ -111,7 +111,7 @@ def test_times_and_rates_are_reported():
 
 
 def test_a_message_of_many_lines_is_recorded_as_one():
-    """Lists of failures have a line each."""
+    """Lists show one line per failure."""
 
     def verbose(item, context):
         raise ValueError("the model\n\n   said:\r\n\tno")

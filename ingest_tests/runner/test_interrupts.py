@@ -1,4 +1,4 @@
-"""How a stage ends when it is interrupted: once with grace, twice at once, and its numbers always add up."""
+"""An interrupt ends a stage after the grace time, a second one at once; the numbers always add up."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ from ingest_tests.runner.workers import by_name
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_the_first_interrupt_lets_running_items_finish_and_starts_no_other(tmp_path, kind):
-    """What finishes within the grace time is work that the next run need not do."""
+    """Items that finish within the grace time need not run again."""
     plan = writing(tmp_path, a=0, b=1, c=1, d=0, e=0)
     with pressed(lambda: (tmp_path / "b.started").exists() and (tmp_path / "c.started").exists()):
         outcome, rows, took_s = interrupted(plan, StageOptions(grace_s=20), backend_of(kind), tmp_path)
@@ -42,8 +42,8 @@ def test_the_first_interrupt_lets_running_items_finish_and_starts_no_other(tmp_p
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, Interrupted])
-def test_what_outlives_the_grace_time_is_stopped(tmp_path, kind, error):
-    """Finished parts stay, the manifest and the hooks hear of the others, whatever the host raises."""
+def test_items_that_exceed_the_grace_time_are_stopped(tmp_path, kind, error):
+    """Finished parts stay; manifest and hooks report the others as cancelled, for any host's exception."""
     plan = writing(tmp_path, a=0, b=60, c=60, d=0)
     started = tmp_path / "c.started"
     with handled(signal.SIGALRM, error), pressed(started.exists, number=signal.SIGALRM):
@@ -60,7 +60,7 @@ def test_what_outlives_the_grace_time_is_stopped(tmp_path, kind, error):
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGALRM])
 def test_a_second_interrupt_ends_the_grace_time_at_once(tmp_path, kind, number):
-    """By a signal that the stage knows, or by one that only the host knows."""
+    """The signal is handled by the stage, or only by the host."""
     plan = writing(tmp_path, a=60, b=60, c=0)
     with handled(number, KeyboardInterrupt), pressed((tmp_path / "a.started").exists, (0.1, 0.6), number):
         outcome, _, took_s = interrupted(plan, StageOptions(grace_s=60), backend_of(kind), tmp_path)
@@ -69,8 +69,8 @@ def test_a_second_interrupt_ends_the_grace_time_at_once(tmp_path, kind, number):
     assert took_s < 15
 
 
-def test_a_worker_that_is_ended_together_with_the_stage_cancels_its_item(tmp_path):
-    """A supervisor may signal every process at once; the item has not failed."""
+def test_a_worker_that_is_stopped_together_with_the_stage_cancels_its_item(tmp_path):
+    """A supervisor can signal all processes at once; the item has not failed."""
     plan, started = writing(tmp_path, a=60, b=0), tmp_path / "a.started"
 
     def end_the_worker() -> bool:
@@ -87,7 +87,7 @@ def test_a_worker_that_is_ended_together_with_the_stage_cancels_its_item(tmp_pat
 
 
 def test_a_signal_that_arrives_twice_is_one_press(tmp_path):
-    """`timeout` sends it to the process and to its group."""
+    """`timeout` sends a signal to the process and to its group."""
     plan = writing(tmp_path, a=0.6)
     with pressed((tmp_path / "a.started").exists, (0.1, 0.105, 0.11)):
         outcome, _, _ = interrupted(plan, StageOptions(grace_s=20), ThreadBackend(1), tmp_path)
@@ -96,7 +96,7 @@ def test_a_signal_that_arrives_twice_is_one_press(tmp_path):
 
 
 def test_an_interrupt_while_items_wait_for_their_retry(tmp_path):
-    """Nobody waits for a backoff of a minute."""
+    """The stage ends without waiting for the backoff of a minute."""
     options = StageOptions(retries=3, retry_backoff_s=60)
     path = tmp_path / "manifest.jsonl"
     with pressed(lambda: path.exists() and len(list(read_manifest(path))) == 2):
@@ -110,17 +110,17 @@ def test_an_interrupt_while_items_wait_for_their_retry(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
-def test_an_interrupt_while_an_item_is_handed_over_loses_no_item(tmp_path, kind):
-    """It runs by then: left out of the books it would leave a part behind that nobody knows of."""
+def test_an_interrupt_while_an_item_is_submitted_loses_no_item(tmp_path, kind):
+    """The item runs already, so it must be accounted for."""
     backend = backend_of(kind)
-    hand_over = backend.submit
+    original = backend.submit
 
-    def submit(*arguments):
-        future = hand_over(*arguments)
+    def submit(*arguments, **keywords):
+        job_id = original(*arguments, **keywords)
         while not (tmp_path / "a.started").exists():
             time.sleep(0.005)
         signal.raise_signal(signal.SIGINT)
-        return future
+        return job_id
 
     backend.submit = submit
     outcome, rows, _ = interrupted(writing(tmp_path, a=0.3, b=0), StageOptions(grace_s=20), backend, tmp_path)
@@ -131,7 +131,7 @@ def test_an_interrupt_while_an_item_is_handed_over_loses_no_item(tmp_path, kind)
 
 
 def test_an_interrupt_stops_an_item_that_runs_in_the_same_thread(tmp_path):
-    """Nobody else could."""
+    """With the inline backend, the item runs in the interrupted thread."""
     plan = writing(tmp_path, a=60, b=0)
     with pressed((tmp_path / "a.started").exists):
         outcome, _, took_s = interrupted(plan, StageOptions(), InlineBackend(), tmp_path)
@@ -141,7 +141,7 @@ def test_an_interrupt_stops_an_item_that_runs_in_the_same_thread(tmp_path):
 
 
 def test_an_interrupt_while_nothing_is_in_flight(tmp_path):
-    """It hits the plan."""
+    """The interrupt is raised in the plan."""
 
     def items() -> Iterator[WorkItem]:
         yield from plan_of("ok", "ok").items
@@ -163,8 +163,8 @@ class InterruptedIn(Recording):
         super().__init__()
         self._call = call
 
-    def _remember(self, call: str, detail: str = "") -> None:
-        super()._remember(call, detail)
+    def _record(self, call: str, detail: str = "") -> None:
+        super()._record(call, detail)
         if call == self._call:
             self._call = ""
             raise Interrupted
@@ -174,7 +174,7 @@ class InterruptedIn(Recording):
     "call", ["before_stage", "before_item", "after_item", "after_stage", "start", "update", "finish"]
 )
 def test_an_interrupt_inside_a_listener(tmp_path, call):
-    """It is no exception of the listener's: the stage ends, and everybody is told."""
+    """It does not count as an error of the listener: the stage ends, and all listeners are called."""
     listener, manifest = InterruptedIn(call), Manifest(tmp_path / "manifest.jsonl")
     options, backend = StageOptions(max_queue=1), ThreadBackend(1)
     with pytest.raises(Interrupted):
@@ -194,8 +194,8 @@ def test_an_interrupt_inside_a_listener(tmp_path, call):
     require_agreement(outcome, {row.item_id: row for row in read_manifest(manifest.path)})
 
 
-def test_an_interrupt_at_the_very_end_is_raised_when_everybody_was_told(tmp_path):
-    """It must neither be lost nor tear the end apart."""
+def test_an_interrupt_at_the_end_is_raised_after_all_reports(tmp_path):
+    """It must neither be lost nor stop the reports."""
 
     class Pressing(Recording):
         def after_stage(self, outcome: StageOutcome) -> None:
@@ -211,7 +211,7 @@ def test_an_interrupt_at_the_very_end_is_raised_when_everybody_was_told(tmp_path
 
 
 def _raise_inside_the_stage(_number: int, frame: FrameType | None) -> None:
-    """A host that lets a stage have every signal and the rest of the test none."""
+    """Raise only if the signal arrives inside the stage, not elsewhere in the test."""
     while frame is not None:
         if frame.f_code is run_stage.__code__:
             raise KeyboardInterrupt
@@ -219,12 +219,12 @@ def _raise_inside_the_stage(_number: int, frame: FrameType | None) -> None:
 
 
 @pytest.mark.parametrize("delay_ms", range(0, 60, 3))
-def test_the_numbers_agree_wherever_a_held_ctrl_c_hits(tmp_path, delay_ms):
-    """Keys repeat thirty times a second; here a signal comes every other millisecond."""
+def test_the_numbers_agree_wherever_repeated_interrupts_arrive(tmp_path, delay_ms):
+    """A key held down repeats thirty times a second; here a signal arrives every 2 ms."""
     hooks, manifest = Recording(), Manifest(tmp_path / "manifest.jsonl")
     options = StageOptions(retries=1, retry_backoff_s=0, max_queue=8)
-    plan = plan_of(*["ok", "fail", "mended"] * 400)
-    presses = [(delay_ms + 2 * each) / 1000 for each in range(60)]
+    plan = plan_of(*["ok", "fail", "recovers"] * 400)
+    presses = [(delay_ms + 2 * number) / 1000 for number in range(60)]
     before = signal.signal(signal.SIGINT, _raise_inside_the_stage)
     with pressed(manifest.path.exists, presses), pytest.raises(KeyboardInterrupt):
         run_stage(RunSpec(plan, by_name, options, hooks, backend=ThreadBackend(3), manifest=manifest))
@@ -237,8 +237,8 @@ def test_the_numbers_agree_wherever_a_held_ctrl_c_hits(tmp_path, delay_ms):
     require_agreement(outcome, {row.item_id: row for row in rows})
 
 
-def test_a_stage_gives_back_the_handlers_of_its_host():
-    """In the main thread it takes them for its length."""
+def test_a_stage_restores_the_signal_handlers_of_its_host():
+    """It replaces them only while it runs in the main thread."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     run_stage(RunSpec(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1)))
 
@@ -246,7 +246,7 @@ def test_a_stage_gives_back_the_handlers_of_its_host():
 
 
 def test_a_stage_runs_in_any_thread():
-    """Where no signal arrives and no handler can be installed."""
+    """Other threads receive no signals and cannot install handlers."""
     outcomes = []
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Hooks and progress: told in order, and unable to break a stage."""
+"""Hooks and progress are called in order, and their errors do not stop a stage."""
 
 import logging
 
@@ -15,7 +15,7 @@ from ingest_tests.runner.workers import by_name
 
 
 def test_hooks_are_called_around_the_stage_and_its_items():
-    """In the coordinator, in order."""
+    """The coordinator calls them in order."""
     hooks = Recording()
     run_stage(RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), hooks, backend=ThreadBackend(1)))
 
@@ -29,18 +29,23 @@ def test_hooks_are_called_around_the_stage_and_its_items():
     ]
 
 
-def test_a_retried_item_is_one_item_to_the_hooks():
-    """They hear of its beginning once and of its end once."""
+def test_hooks_are_called_once_for_a_retried_item():
+    """They are called before the first attempt and after the last."""
     hooks = Recording()
     options = StageOptions(retries=1, retry_backoff_s=0)
-    run_stage(RunSpec(plan_of("mended"), by_name, options, hooks, backend=ThreadBackend(1)))
+    run_stage(RunSpec(plan_of("recovers"), by_name, options, hooks, backend=ThreadBackend(1)))
 
-    assert hooks.calls == ["before_stage", "before_item mended-0", "after_item mended-0 done", "after_stage"]
+    assert hooks.calls == [
+        "before_stage",
+        "before_item recovers-0",
+        "after_item recovers-0 done",
+        "after_stage",
+    ]
 
 
 @pytest.mark.parametrize("hook", ["before_stage", "before_item", "after_item", "after_stage"])
 def test_a_failing_hook_is_a_warning(hook, caplog):
-    """Never a failed item."""
+    """The item does not fail."""
     with caplog.at_level(logging.WARNING):
         outcome = run_stage(
             RunSpec(
@@ -55,7 +60,7 @@ def test_a_failing_hook_is_a_warning(hook, caplog):
 
 @pytest.mark.parametrize("call", ["start", "update", "finish"])
 def test_a_failing_progress_display_is_a_warning(call):
-    """A closed terminal must not cost a stage."""
+    """A closed terminal must not stop a stage."""
     progress = Recording(raising=[call])
     outcome = run_stage(
         RunSpec(plan_of("ok"), by_name, StageOptions(), backend=ThreadBackend(1), progress=progress)
@@ -66,7 +71,7 @@ def test_a_failing_progress_display_is_a_warning(call):
 
 
 def test_workers_warnings_name_their_item():
-    """And there are at most a hundred of them."""
+    """At most a hundred are kept."""
 
     def warns(item, context):
         return Result(warnings=("page 3 was empty",))
@@ -77,8 +82,8 @@ def test_workers_warnings_name_their_item():
     assert len(outcome.warnings) == 101
 
 
-def test_the_progress_line_reads_as_promised():
-    """Done, counts, rate, time left."""
+def test_the_progress_line_has_counts_rate_and_eta():
+    """The ETA needs a total."""
     line = progress_line("doctags", 500, 120, 110, 8, 2, elapsed_s=112 / 3.4)
     assert line == "doctags 120/500 | 110 done, 8 skipped, 2 failed | 3.4 items/s | ETA 1:52"
     assert (
@@ -89,7 +94,7 @@ def test_the_progress_line_reads_as_promised():
 
 
 def test_log_progress_writes_a_line_per_interval():
-    """However often it is told."""
+    """The number of updates does not matter."""
     now, lines = [0.0], []
     progress = LogProgress(lines.append, interval_s=10, clock=lambda: now[0])
     progress.start("doctags", 100)
@@ -117,7 +122,7 @@ def test_progress_ends_at_the_plan_s_length():
 
 
 def test_the_bar_draws_on_its_console_and_leaves_one_line(tmp_path):
-    """On a terminal; here a file that says it is one."""
+    """The console here is a file that reports to be a terminal."""
     with (tmp_path / "screen").open("w", encoding="utf-8") as screen:
         bar = BarProgress(Console(file=screen, force_terminal=True, width=120))
         run_stage(

@@ -1,4 +1,4 @@
-"""The ledger of attempts: whole lines, whoever writes and whatever crashes."""
+"""The manifest has complete lines, with any number of writers and after crashes."""
 
 import json
 import multiprocessing
@@ -14,7 +14,7 @@ from ingest_tests.runner.workers import by_name
 
 
 def row(item_id: str, **changes: object) -> ManifestRow:
-    """A small row."""
+    """Return a small row."""
     values = {
         "stage": "s",
         "status": "done",
@@ -26,8 +26,8 @@ def row(item_id: str, **changes: object) -> ManifestRow:
     return ManifestRow(**{**values, "item_id": item_id, "finished_at": "2024-01-01T00:00:00Z", **changes})
 
 
-def test_a_stage_writes_what_happened_to_each_item(tmp_path):
-    """Success with counts and times, failure with its error."""
+def test_a_stage_writes_a_row_for_each_item(tmp_path):
+    """A success has counts and times, a failure its error."""
     manifest = Manifest(tmp_path / "state" / "manifest.jsonl")
     plan = plan_from([WorkItem("ok-0", "f0", cfg_hash="c"), WorkItem("fail-1", "f1")])
     run_stage(
@@ -47,8 +47,8 @@ def test_a_stage_writes_what_happened_to_each_item(tmp_path):
 
 
 @pytest.mark.parametrize("backend", [ThreadBackend, ProcessBackend])
-def test_what_an_attempt_counted_before_it_failed_is_not_lost(tmp_path, backend):
-    """Tokens of an endpoint are paid for also when the document fails."""
+def test_the_counts_of_a_failed_attempt_are_kept(tmp_path, backend):
+    """Tokens of an endpoint are paid even if the document fails."""
     manifest = Manifest(tmp_path / "manifest.jsonl")
     options = StageOptions(retries=1, retry_backoff_s=0.01)
     outcome = run_stage(
@@ -64,7 +64,7 @@ def test_what_an_attempt_counted_before_it_failed_is_not_lost(tmp_path, backend)
 
 
 def test_skipped_items_write_nothing(tmp_path):
-    """A rerun that computes nothing leaves no file."""
+    """A rerun without work creates no file."""
     manifest = Manifest(tmp_path / "manifest.jsonl")
     run_stage(
         RunSpec(
@@ -75,8 +75,8 @@ def test_skipped_items_write_nothing(tmp_path):
     assert not manifest.path.exists()
 
 
-def test_a_torn_last_line_is_left_out_and_does_not_swallow_the_next_row(tmp_path):
-    """Power may fail in the middle of a row."""
+def test_an_incomplete_last_line_is_skipped_and_the_next_row_is_read(tmp_path):
+    """Power can fail in the middle of a row."""
     path = tmp_path / "manifest.jsonl"
     first = Manifest(path)
     first.append(row("a"))
@@ -84,12 +84,12 @@ def test_a_torn_last_line_is_left_out_and_does_not_swallow_the_next_row(tmp_path
     first.close()
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    assert [each.item_id for each in read_manifest(path)] == ["a"]
+    assert [row.item_id for row in read_manifest(path)] == ["a"]
 
     second = Manifest(path)
     second.append(row("c"))
     second.close()
-    assert [each.item_id for each in read_manifest(path)] == ["a", "c"]
+    assert [row.item_id for row in read_manifest(path)] == ["a", "c"]
 
 
 def test_rows_of_later_versions_can_be_read(tmp_path):
@@ -98,11 +98,11 @@ def test_rows_of_later_versions_can_be_read(tmp_path):
     line = json.loads(row("a").as_line())
     path.write_text(json.dumps({**line, "provider_tags": ["x"]}) + "\n", encoding="utf-8")
 
-    assert [each.item_id for each in read_manifest(path)] == ["a"]
+    assert [row.item_id for row in read_manifest(path)] == ["a"]
 
 
-def test_any_name_fits_into_a_line(tmp_path):
-    """Line breaks, lone surrogates, every script."""
+def test_any_item_id_is_written_and_read(tmp_path):
+    """Ids can have line breaks, lone surrogates and any script."""
     names = ["a\nb", "zł\u2028ty", "\udcff.pdf", "文書"]
     manifest = Manifest(tmp_path / "manifest.jsonl")
     for name in names:
@@ -112,8 +112,8 @@ def test_any_name_fits_into_a_line(tmp_path):
     assert [each.item_id for each in read_manifest(manifest.path)] == names
 
 
-def test_an_undecodable_name_is_an_item_like_others(tmp_path):
-    """Its error is readable, its row keeps the exact id."""
+def test_an_item_with_an_undecodable_name_runs(tmp_path):
+    """Its error is readable, and its row has the exact id."""
     manifest = Manifest(tmp_path / "manifest.jsonl")
     items = [WorkItem("fail-\udcff", "f"), WorkItem("ok-\udcff", "f")]
     outcome = run_stage(
@@ -126,7 +126,7 @@ def test_an_undecodable_name_is_an_item_like_others(tmp_path):
 
 
 def test_processes_that_append_together_never_mix_their_rows(tmp_path):
-    """Lock and one write per row."""
+    """Each row is one write under a lock."""
     path = tmp_path / "manifest.jsonl"
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_append_many, args=(path, name)) for name in ("a", "b")]
@@ -135,13 +135,13 @@ def test_processes_that_append_together_never_mix_their_rows(tmp_path):
     for writer in writers:
         writer.join(timeout=30)
 
-    rows = [each.item_id for each in read_manifest(path)]
+    rows = [row.item_id for row in read_manifest(path)]
     assert len(rows) == 600
     assert [name for name in rows if name.startswith("a")] == [f"a{n}" for n in range(300)]
 
 
 def test_a_manifest_that_cannot_be_written_is_a_warning(tmp_path):
-    """The rows are computed all the same."""
+    """The rows are computed anyway."""
     (tmp_path / "state").write_text("a file where the folder should be", encoding="utf-8")
     manifest = Manifest(tmp_path / "state" / "manifest.jsonl")
     outcome = run_stage(
@@ -153,7 +153,7 @@ def test_a_manifest_that_cannot_be_written_is_a_warning(tmp_path):
 
 
 def test_no_manifest_has_no_rows(tmp_path):
-    """Before the first run."""
+    """This is the state before the first run."""
     assert list(read_manifest(tmp_path / "none.jsonl")) == []
 
 
@@ -163,8 +163,8 @@ def _append_many(path, name):
         manifest.append(row(f"{name}{number}", counts={"rows": number}))
 
 
-def test_the_newest_rows_are_read_first_whatever_lies_on_the_borders_of_blocks(tmp_path):
-    """Rows of all lengths, longer ones than a block among them, and a torn one at the end."""
+def test_the_newest_rows_are_read_first_across_blocks(tmp_path):
+    """Rows have all lengths, some are longer than a block, and the last is incomplete."""
     path = tmp_path / "manifest.jsonl"
     manifest = Manifest(path)
     for number in range(300):
@@ -178,7 +178,7 @@ def test_the_newest_rows_are_read_first_whatever_lies_on_the_borders_of_blocks(t
 
 
 def test_the_newest_rows_of_a_long_manifest_cost_little(tmp_path):
-    """Nobody waits for hundreds of megabytes to be read."""
+    """Only the end of the file is read."""
     path = tmp_path / "manifest.jsonl"
     with path.open("wb") as file:
         file.seek(1 << 34)
@@ -190,5 +190,5 @@ def test_the_newest_rows_of_a_long_manifest_cost_little(tmp_path):
 
 
 def test_no_manifest_has_no_newest_row(tmp_path):
-    """Nothing has run yet."""
+    """This is the state before the first run."""
     assert list(read_newest(tmp_path / "manifest.jsonl")) == []

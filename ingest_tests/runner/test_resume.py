@@ -14,7 +14,7 @@ from ingest_tests.runner.workers import Writing, by_name
 
 
 def mixed() -> Plan:
-    """One of each."""
+    """Return a plan with one item of each kind."""
     return plan_from(
         [
             satisfied("ok-0"),
@@ -25,8 +25,8 @@ def mixed() -> Plan:
     )
 
 
-def test_resume_skips_what_is_current_and_what_would_fail_again():
-    """A known failure is no new failure; one that may mend is tried."""
+def test_resume_skips_current_items_and_permanent_failures():
+    """A known failure does not count as failed; a retryable one runs again."""
     outcome = run_stage(RunSpec(mixed(), by_name, StageOptions(), backend=ThreadBackend(2)))
 
     assert (outcome.scheduled, outcome.succeeded, outcome.failed) == (2, 2, 0)
@@ -35,8 +35,8 @@ def test_resume_skips_what_is_current_and_what_would_fail_again():
 
 
 @pytest.mark.parametrize("options", [StageOptions(), StageOptions(resume=False), StageOptions(force=True)])
-def test_what_is_on_hold_never_runs(options):
-    """A person chose others; a part that was finished before still counts."""
+def test_items_on_hold_never_run(options):
+    """Other items were selected for a retry; a finished part still counts."""
     held = [replace(known_to_fail(name, retryable=True), on_hold=True) for name in ("ok-0", "ok-1")]
     staged = replace(held[1], record=Record("f", 1))
 
@@ -50,31 +50,31 @@ def test_what_is_on_hold_never_runs(options):
 
 
 def test_without_resume_everything_runs():
-    """Also what is known to fail."""
+    """Known failures run too."""
     outcome = run_stage(RunSpec(mixed(), by_name, StageOptions(resume=False), backend=ThreadBackend(2)))
 
     assert (outcome.scheduled, outcome.succeeded, outcome.failed, outcome.skipped) == (4, 3, 1, 0)
 
 
 @pytest.mark.parametrize(
-    ("options", "anew"),
+    ("options", "is_forced"),
     [(StageOptions(), False), (StageOptions(resume=False), True), (StageOptions(force=True), True)],
 )
-def test_a_worker_is_told_when_the_work_is_to_be_done_for_real(options, anew):
-    """It must not take from elsewhere what is already stored."""
-    told = []
+def test_a_worker_knows_when_stored_results_must_not_be_reused(options, is_forced):
+    """The context's `force` is set with `force` and without `resume`."""
+    forced = []
 
     def worker(item: WorkItem, context: ItemContext) -> Result:
-        told.append(context.anew)
+        forced.append(context.force)
         return Result(rows=1)
 
     run_stage(RunSpec(plan_of("ok-0"), worker, options, backend=ThreadBackend(1)))
 
-    assert told == [anew]
+    assert forced == [is_forced]
 
 
-def test_a_dry_run_says_what_would_happen_and_touches_nothing(tmp_path):
-    """No manifest, no hooks, no worker."""
+def test_a_dry_run_returns_verdicts_and_changes_nothing(tmp_path):
+    """Neither manifest, hooks nor worker are used."""
     hooks = Recording()
     outcome = run_stage(
         RunSpec(
@@ -102,8 +102,8 @@ def test_a_dry_run_with_force_would_run_everything():
     assert set(outcome.verdicts.values()) == {"run"}
 
 
-def test_force_moves_what_it_overwrites_into_quarantine(tmp_path):
-    """Twice: the second quarantine does not overwrite the first."""
+def test_force_moves_old_output_to_quarantine(tmp_path):
+    """A second run does not overwrite the quarantine of the first."""
     output = tmp_path / "out.txt"
     output.write_text("old", encoding="utf-8")
     plan = plan_of("a", output_paths=(str(output),))
@@ -127,7 +127,7 @@ def test_force_moves_what_it_overwrites_into_quarantine(tmp_path):
 
 
 def test_without_force_nothing_goes_to_quarantine(tmp_path):
-    """A rerun of a stale item simply replaces."""
+    """A rerun of a stale item replaces its output."""
     output = tmp_path / "out.txt"
     output.write_text("old", encoding="utf-8")
     plan = plan_of("a", output_paths=(str(output),))
@@ -145,7 +145,7 @@ def test_without_force_nothing_goes_to_quarantine(tmp_path):
 
 
 def test_an_item_whose_output_cannot_be_moved_does_not_run(tmp_path):
-    """Better a failed item than a lost output."""
+    """The old output must not be lost."""
     output = tmp_path / "out.txt"
     output.write_text("old", encoding="utf-8")
     (tmp_path / "quarantine").write_text("a file where the folder should be", encoding="utf-8")
@@ -164,7 +164,7 @@ def test_an_item_whose_output_cannot_be_moved_does_not_run(tmp_path):
 
 
 def test_a_plan_is_consumed_lazily():
-    """At most the queue, the workers and one more are taken ahead of what has finished."""
+    """At most the queue, the workers and one more item are read ahead."""
     taken, ahead = 0, []
 
     def items():
@@ -188,8 +188,8 @@ def test_a_plan_is_consumed_lazily():
     assert max(ahead) <= 10 + 2 + 1
 
 
-def test_a_long_row_of_skipped_items_does_not_keep_results_waiting():
-    """The first item's end is seen long before a million skipped ones are through."""
+def test_many_skipped_items_do_not_delay_results():
+    """The first item's result is recorded long before a million items are skipped."""
     seen_after = []
     taken = 0
 
@@ -212,7 +212,7 @@ def test_a_long_row_of_skipped_items_does_not_keep_results_waiting():
 
 
 def test_skipped_items_leave_nothing_in_memory():
-    """Two hundred thousand satisfied items, flat."""
+    """Memory stays constant for two hundred thousand current items."""
     import tracemalloc
 
     plan = plan_from(satisfied(f"s-{number}") for number in range(200_000))

@@ -1,4 +1,4 @@
-"""Another try: how often, after how long, and for which errors."""
+"""Retries: how often, after which wait, and for which errors."""
 
 import random
 from concurrent.futures import Future
@@ -16,8 +16,8 @@ from ingest_tests.runner.workers import by_name
 
 
 @pytest.mark.parametrize(("attempt_no", "base_s"), [(1, 2), (2, 4), (3, 8), (4, 16)])
-def test_the_wait_doubles_and_jitters_by_a_quarter_at_most(attempt_no, base_s):
-    """So that retries do not march in step."""
+def test_the_wait_doubles_with_a_jitter_of_at_most_a_quarter(attempt_no, base_s):
+    """The jitter spreads retries over time."""
     options, rng = StageOptions(retry_backoff_s=2), random.Random(7)
     waits = [backoff_s(attempt_no, options, rng) for _ in range(200)]
 
@@ -25,8 +25,8 @@ def test_the_wait_doubles_and_jitters_by_a_quarter_at_most(attempt_no, base_s):
     assert base_s * 1.2 < max(waits) <= base_s * 1.25
 
 
-def test_nobody_sleeps_through_a_backoff():
-    """An hour of backoff passes on the given clock only."""
+def test_a_backoff_waits_on_the_given_clock():
+    """An hour of backoff takes no real time."""
     clock = FastClock()
     options = StageOptions(retries=3, retry_backoff_s=600, diagnostics_interval_s=1e6)
     outcome = run_stage(
@@ -41,10 +41,10 @@ def test_nobody_sleeps_through_a_backoff():
 
 
 def test_other_items_run_while_one_waits():
-    """The retry is due in an hour; the rest finishes first."""
+    """The retry is due in an hour; the others finish first."""
     clock = FastClock()
     finished = []
-    plan = plan_of("mended", "ok", "ok")
+    plan = plan_of("recovers", "ok", "ok")
     options = StageOptions(retries=1, retry_backoff_s=3600, diagnostics_interval_s=1e6)
 
     def remembers(item, context):
@@ -53,12 +53,12 @@ def test_other_items_run_while_one_waits():
         return result
 
     outcome = run_stage(RunSpec(plan, remembers, options, backend=ThreadBackend(1), clock=clock))
-    assert finished == ["ok-1", "ok-2", "mended-0"]
+    assert finished == ["ok-1", "ok-2", "recovers-0"]
     assert outcome.succeeded == 3
 
 
-def test_errors_that_do_not_say_so_are_not_retried():
-    """Neither broken contracts nor what nobody knows."""
+def test_errors_that_are_not_retryable_are_not_retried():
+    """Broken contracts and unknown errors are not retryable."""
     options = StageOptions(retries=5, retry_backoff_s=0)
     outcome = run_stage(RunSpec(plan_of("fail", "unknown"), by_name, options, backend=ThreadBackend(1)))
 
@@ -66,12 +66,12 @@ def test_errors_that_do_not_say_so_are_not_retried():
 
 
 def test_every_attempt_is_recorded(tmp_path):
-    """With its number, and the last error wins."""
+    """Each row has the attempt's number; the outcome has the last error."""
     manifest = Manifest(tmp_path / "manifest.jsonl")
     options = StageOptions(retries=1, retry_backoff_s=0)
     run_stage(
         RunSpec(
-            plan_of("mended", "missing"),
+            plan_of("recovers", "missing"),
             by_name,
             options,
             backend=ThreadBackend(1),
@@ -82,30 +82,31 @@ def test_every_attempt_is_recorded(tmp_path):
 
     rows = [(row.item_id, row.attempt_no, row.status) for row in read_manifest(manifest.path)]
     assert sorted(rows) == [
-        ("mended-0", 1, "failed"),
-        ("mended-0", 2, "done"),
         ("missing-1", 1, "failed"),
         ("missing-1", 2, "failed"),
+        ("recovers-0", 1, "failed"),
+        ("recovers-0", 2, "done"),
     ]
 
 
-def test_a_full_queue_of_waiting_retries_holds_back_the_plan():
-    """Memory stays bounded when everything must be tried again."""
+def test_the_plan_is_not_read_while_too_many_retries_wait():
+    """Memory stays limited if all items must be retried."""
     clock = FastClock()
     options = StageOptions(retries=1, retry_backoff_s=100, max_queue=4, diagnostics_interval_s=1e6)
     outcome = run_stage(
-        RunSpec(plan_of(*["mended"] * 30), by_name, options, backend=ThreadBackend(2), clock=clock)
+        RunSpec(plan_of(*["recovers"] * 30), by_name, options, backend=ThreadBackend(2), clock=clock)
     )
 
     assert (outcome.succeeded, outcome.retries) == (30, 30)
 
 
-def test_an_item_that_the_backend_gives_up_is_tried_again():
-    """Nobody had cancelled it, so it must neither be lost nor waited for."""
+def test_an_item_that_the_backend_cancels_is_retried():
+    """The stage did not cancel it, so it must run again."""
 
     class Forgetful(ThreadBackend):
-        def submit(self, call, item, context, timeout_s):
-            future = super().submit(call, item, context, timeout_s)
+        def _start(self, work, timeout_s):
+            future = super()._start(work, timeout_s)
+            _item, context = work.args
             if context.attempt_no > 1:
                 return future
             future.result()
@@ -120,13 +121,14 @@ def test_an_item_that_the_backend_gives_up_is_tried_again():
 
 
 @pytest.mark.parametrize(("losses", "succeeded"), [(5, 1), (6, 0)])
-def test_a_lost_worker_costs_no_retry_up_to_a_limit(losses, succeeded):
-    """No retries are allowed here; an item whose machines always vanish fails in the end."""
+def test_a_lost_worker_uses_no_retry_up_to_a_limit(losses, succeeded):
+    """No retries are configured here; an item whose workers are always lost fails in the end."""
 
     class Unlucky(ThreadBackend):
-        def submit(self, call, item, context, timeout_s):
+        def _start(self, work, timeout_s):
+            _item, context = work.args
             if context.attempt_no > losses:
-                return super().submit(call, item, context, timeout_s)
+                return super()._start(work, timeout_s)
             lost: Future[Any] = Future()
             lost.set_exception(WorkerLost("its machine vanished"))
             return lost

@@ -1,4 +1,4 @@
-"""Which of the waiting items starts next."""
+"""The order in which waiting items start."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from ingest_tests.runner.workers import by_name
 
 
 def queue_of(schedule: str, *costs: float) -> ReadyQueue:
-    """A queue of fresh tickets, named by their place in the plan."""
+    """Return a queue of new tickets, named by their position in the plan."""
     ready = ReadyQueue(schedule)
     for place, cost in enumerate(costs):
         ready.push(ticket(place, cost))
@@ -20,12 +20,12 @@ def queue_of(schedule: str, *costs: float) -> ReadyQueue:
 
 
 def ticket(place: int, cost: float, attempt_no: int = 1) -> Ticket:
-    """An item at a place of the plan."""
+    """Return a ticket at this position in the plan."""
     return Ticket(WorkItem(f"ok-{place}", "f", cost_hint=cost), place, attempt_no)
 
 
 def places(ready: ReadyQueue, *, held: bool) -> list[int]:
-    """The order in which tickets come out: while the first is still running, or one after the other."""
+    """Return the order of tickets: while the first is still running, or one after the other."""
     order = []
     while ready:
         taken = ready.pop()
@@ -36,13 +36,13 @@ def places(ready: ReadyQueue, *, held: bool) -> list[int]:
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_plan_order_does_not_care_for_costs(held):
-    """Neither on one worker nor on several."""
+def test_plan_order_ignores_costs(held):
+    """This holds for one worker and for several."""
     assert places(queue_of("fifo", 5, 1, 3, 1), held=held) == [0, 1, 2, 3]
 
 
 def test_one_worker_takes_the_smallest_first():
-    """Wall time is the same in any order, and results come sooner; equal costs keep plan order."""
+    """The wall time does not depend on the order, and first results are earlier; ties keep plan order."""
     order = []
 
     class Watching(Recording):
@@ -56,12 +56,12 @@ def test_one_worker_takes_the_smallest_first():
 
 
 def test_while_one_worker_has_the_smallest_the_others_take_the_largest():
-    """So that no giant is left for the end; equal costs keep plan order."""
+    """The largest item must not run last and alone; ties keep plan order."""
     assert places(queue_of("sjf", 3, 1, 9, 3, 9, 2), held=True) == [1, 2, 4, 0, 3, 5]
 
 
 def test_the_next_smallest_follows_when_the_last_has_ended():
-    """However it ended, and while large ones run on."""
+    """It can have failed, and large ones can still run."""
     ready = queue_of("sjf", 4, 1, 8, 2)
     small, large = ready.pop(), ready.pop()
     ready.release(large)
@@ -71,8 +71,8 @@ def test_the_next_smallest_follows_when_the_last_has_ended():
     assert [ready.pop().plan_order, ready.pop().plan_order] == [3, 0]
 
 
-def test_a_failed_item_gives_back_the_place_of_the_smallest():
-    """Otherwise a lone worker would go on with the largest."""
+def test_after_a_failed_smallest_item_the_next_smallest_starts():
+    """Otherwise a single worker would continue with the largest."""
     hooks = Recording()
     names = ["ok", "ok", "ok", "fail"]
     items = [WorkItem(f"{name}-{n}", "f", cost_hint=9.0 - n) for n, name in enumerate(names)]
@@ -87,7 +87,7 @@ def test_a_failed_item_gives_back_the_place_of_the_smallest():
 @pytest.mark.parametrize("schedule", ["fifo", "sjf"])
 @pytest.mark.parametrize("held", [False, True])
 def test_retries_go_first(schedule, held):
-    """Their turn has come before, whatever they cost."""
+    """Their cost does not matter."""
     ready = queue_of(schedule, 1, 9, 1)
     ready.push(ticket(3, 5, attempt_no=2))
     ready.push(ticket(4, 0, attempt_no=3))
@@ -97,8 +97,8 @@ def test_retries_go_first(schedule, held):
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 @pytest.mark.parametrize("max_queue", [1, 3, 100])
-def test_every_item_runs_once_whatever_the_order(workers, max_queue):
-    """Also when the queue shows only a part of the plan."""
+def test_every_item_runs_once_in_each_order(workers, max_queue):
+    """Also if the queue has only a part of the plan."""
     hooks = Recording()
     items = [WorkItem(f"ok-{n}", "f", cost_hint=float(n * 7 % 5)) for n in range(40)]
     options = StageOptions(schedule="sjf", max_queue=max_queue)

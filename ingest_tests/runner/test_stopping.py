@@ -1,4 +1,4 @@
-"""How a stage ends early by itself: budgets, failed share, faults. Its numbers always add up."""
+"""A stage stops early by budget, by failed share, or by an error of its plan; the numbers always add up."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ from ingest_tests.runner.workers import by_name
 
 
 def test_a_budget_of_zero_stops_on_the_first_failure():
-    """One worker: nothing starts after the failure."""
+    """With one worker, no item starts after the failure."""
     options = StageOptions(error_budget=0, max_queue=3)
     outcome = run_stage(
         RunSpec(plan_of("ok", "fail", *["ok"] * 50), by_name, options, backend=ThreadBackend(1))
@@ -35,35 +35,35 @@ def test_a_budget_of_two_allows_two():
 
 
 def test_no_budget_never_stops():
-    """Every item of a hopeless plan is tried."""
+    """All items run, although each fails."""
     outcome = run_stage(RunSpec(plan_of(*["fail"] * 40), by_name, StageOptions(), backend=ThreadBackend(2)))
 
     assert outcome.failed == 40
     assert outcome.cancelled_reason is None
 
 
-def test_a_stage_that_fails_wholesale_is_stopped_after_twenty():
-    """Before twenty items a share means little."""
+def test_a_stage_with_a_high_failed_share_stops_after_twenty_items():
+    """The share of fewer items is too uncertain."""
     options = StageOptions(max_failed_share=0.5, max_queue=5)
     outcome = run_stage(RunSpec(plan_of(*["fail"] * 100), by_name, options, backend=ThreadBackend(1)))
 
     assert outcome.failed == 20
     assert outcome.cancelled_reason == (
-        "stopped because 20 of 20 finished items failed (100%): at most 50% may"
+        "stopped because 20 of 20 finished items failed (100%): the limit is 50%"
     )
 
 
-def test_the_first_failure_stops_when_asked():
-    """In words a person understands."""
+def test_the_first_failure_stops_if_configured():
+    """The option is `cancel_on_first_failure`."""
     options = StageOptions(cancel_on_first_failure=True)
     outcome = run_stage(RunSpec(plan_of("ok", "fail", "ok"), by_name, options, backend=ThreadBackend(1)))
 
-    assert outcome.cancelled_reason == "stopped at the first failure, as asked, after 2 finished items"
+    assert outcome.cancelled_reason == "stopped at the first failure, after 2 finished items"
     assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (1, 1, 1)
 
 
 def test_an_item_that_waits_for_its_retry_is_cancelled_with_the_stage():
-    """It failed once but not for good."""
+    """It has failed once, but not finally."""
     options = StageOptions(retries=5, retry_backoff_s=60, error_budget=0)
     outcome = run_stage(RunSpec(plan_of("missing", "fail"), by_name, options, backend=ThreadBackend(1)))
 
@@ -71,7 +71,7 @@ def test_an_item_that_waits_for_its_retry_is_cancelled_with_the_stage():
 
 
 def test_cancelled_items_have_a_row_in_the_manifest(tmp_path):
-    """The ledger agrees with the outcome."""
+    """The manifest agrees with the outcome."""
     manifest = Manifest(tmp_path / "manifest.jsonl")
     options = StageOptions(error_budget=0)
     outcome = run_stage(
@@ -84,7 +84,7 @@ def test_cancelled_items_have_a_row_in_the_manifest(tmp_path):
 
 
 def test_a_plan_that_raises_ends_the_stage_after_its_hooks(tmp_path):
-    """The fault is the caller's and comes back to the caller; what runs may finish."""
+    """The error is raised to the caller; running items can finish."""
 
     def items():
         yield from (WorkItem("sleep-0", "f", meta={"seconds": 0.3}), WorkItem("sleep-1", "f"))
@@ -105,15 +105,15 @@ def test_a_plan_that_raises_ends_the_stage_after_its_hooks(tmp_path):
 
 
 def test_items_that_finish_within_the_grace_time_count():
-    """The budget is spent while a neighbour still works."""
+    """The budget is exceeded while another item still runs."""
     plan = plan_from([WorkItem("sleep-0", "f", meta={"seconds": 0.3}), WorkItem("fail-1", "f")])
     outcome = run_stage(RunSpec(plan, by_name, StageOptions(error_budget=0), backend=ThreadBackend(2)))
 
     assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (1, 1, 0)
 
 
-def test_items_that_cannot_be_handed_over_spend_the_budget(tmp_path):
-    """A broken backend must not be tried with every item of a long plan."""
+def test_items_that_cannot_be_submitted_count_as_failures(tmp_path):
+    """The stage must not try a failed backend with all items of a long plan."""
     backend, manifest = ThreadBackend(2), Manifest(tmp_path / "manifest.jsonl")
     backend.close(0)
     options = StageOptions(error_budget=1, max_queue=4)
@@ -127,7 +127,7 @@ def test_items_that_cannot_be_handed_over_spend_the_budget(tmp_path):
 
 
 class BrokenAtTheEnd(ThreadBackend):
-    """Works, and cannot be closed."""
+    """Runs items, and cannot be closed."""
 
     def close(self, grace_s: float) -> None:
         """Close, and fail."""
@@ -136,7 +136,7 @@ class BrokenAtTheEnd(ThreadBackend):
 
 
 def test_a_backend_that_cannot_be_closed_is_a_warning():
-    """Every item's end is known by then."""
+    """All items are accounted for by then."""
     outcome = run_stage(RunSpec(plan_of("ok", "fail"), by_name, StageOptions(), backend=BrokenAtTheEnd(1)))
 
     assert (outcome.succeeded, outcome.failed) == (1, 1)

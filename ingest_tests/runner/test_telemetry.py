@@ -1,4 +1,4 @@
-"""Spans and metrics: they tell what the outcome and the manifest tell, and cost nothing unheard."""
+"""Spans and metrics agree with outcome and manifest, and cost nothing without an SDK."""
 
 import random
 import signal
@@ -36,7 +36,7 @@ ITEM_FIELDS = {
 
 @given(plans, options, st.integers(1, 4))
 def test_outcome_manifest_spans_and_metrics_agree(kinds, stage_options, workers):
-    """Whatever is retried, skipped, known to fail or cancelled."""
+    """Items are retried, skipped, known to fail or cancelled."""
     ear = Ear()
     with tempfile.TemporaryDirectory() as folder:
         manifest = Manifest(Path(folder) / "manifest.jsonl")
@@ -57,8 +57,8 @@ def test_outcome_manifest_spans_and_metrics_agree(kinds, stage_options, workers)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_an_interrupted_stage_is_told_to_its_end(tmp_path, error):
-    """Done, running, waiting for a retry and waiting for a worker: all are accounted for."""
+def test_the_telemetry_of_an_interrupted_stage_is_complete(tmp_path, error):
+    """Items can be done, running, waiting for a retry or waiting for a worker."""
 
     def items():
         yield from [WorkItem("ok-0", "f"), satisfied("ok-1"), WorkItem("missing-2", "f")]
@@ -87,17 +87,17 @@ def test_an_interrupted_stage_is_told_to_its_end(tmp_path, error):
 
 
 class Pressing(Manifest):
-    """Someone presses Ctrl-C while the first row is written."""
+    """Sends Ctrl-C while the first row is written."""
 
     def append(self, row: ManifestRow) -> None:
-        """The press waits until the item is accounted for, and comes before its hook."""
+        """The signal is deferred until the item is accounted for, and raised before its hook."""
         super().append(row)
         if row.item_id == "ok-1":
             signal.raise_signal(signal.SIGINT)
 
 
-def test_a_press_between_the_account_and_the_hooks_loses_no_span(tmp_path):
-    """What is counted is told, whatever comes next."""
+def test_an_interrupt_before_the_hooks_of_an_item_loses_no_span(tmp_path):
+    """Telemetry reports each item that is counted."""
     ear, hooks, manifest = Ear(), Recording(), Pressing(tmp_path / "manifest.jsonl")
     with pytest.raises(KeyboardInterrupt):
         run_stage(
@@ -116,8 +116,8 @@ def test_a_press_between_the_account_and_the_hooks_loses_no_span(tmp_path):
     assert_they_agree(ear, hooks.outcomes[0], list(read_manifest(manifest.path)))
 
 
-def test_a_spent_budget_cancels_items_in_every_account(tmp_path):
-    """What was never started has no execution time."""
+def test_after_an_exceeded_budget_all_reports_have_the_cancelled_items(tmp_path):
+    """An item that never started has no execution time."""
     ear, manifest = Ear(), Manifest(tmp_path / "manifest.jsonl")
     outcome = run_stage(
         RunSpec(
@@ -137,8 +137,8 @@ def test_a_spent_budget_cancels_items_in_every_account(tmp_path):
     assert {fields["cancelled_reason"] for fields in cancelled} == {outcome.cancelled_reason}
 
 
-def test_an_item_s_span_has_the_promised_fields_and_times(tmp_path):
-    """The same times as in the manifest, also as the span's own."""
+def test_the_span_of_an_item_has_the_documented_fields_and_times(tmp_path):
+    """The times are those of the manifest, also as the span's start and end."""
     ear, manifest = Ear(), Manifest(tmp_path / "manifest.jsonl")
     plan = plan_from(
         [WorkItem("sleep-0", "f", meta={"seconds": 0.02}), WorkItem("fail-1", "f"), satisfied("s")]
@@ -158,25 +158,25 @@ def test_an_item_s_span_has_the_promised_fields_and_times(tmp_path):
     rows = {row.item_id: row for row in read_manifest(manifest.path)}
     assert ear.stage().attributes["run_id"] == "run-7"
     for span in ear.items():
-        told = span.attributes
-        assert set(told) >= ITEM_FIELDS
-        assert (told["stage_name"], told["policy"], told["workers"]) == ("stage", "io", 1)
-        assert told["batch_hint"] == "batch-7"
+        attributes = span.attributes
+        assert set(attributes) >= ITEM_FIELDS
+        assert (attributes["stage_name"], attributes["policy"], attributes["workers"]) == ("stage", "io", 1)
+        assert attributes["batch_hint"] == "batch-7"
         assert span.parent.span_id == ear.stage().context.span_id
-        assert span.start_time == pytest.approx(told["time_submit_ms"] * 1e6, abs=2000)
-        assert span.end_time == pytest.approx(told["time_end_ms"] * 1e6, abs=2000)
-        if row := rows.get(told["item_id"]):
-            assert told["time_queue_ms"] == pytest.approx(row.timings["queue_s"] * 1e3, abs=0.002)
-            assert told["time_exec_ms"] == pytest.approx(row.timings["exec_s"] * 1e3, abs=0.002)
+        assert span.start_time == pytest.approx(attributes["time_submit_ms"] * 1e6, abs=2000)
+        assert span.end_time == pytest.approx(attributes["time_end_ms"] * 1e6, abs=2000)
+        if row := rows.get(attributes["item_id"]):
+            assert attributes["time_queue_ms"] == pytest.approx(row.timings["queue_s"] * 1e3, abs=0.002)
+            assert attributes["time_exec_ms"] == pytest.approx(row.timings["exec_s"] * 1e3, abs=0.002)
 
 
 def test_a_retried_item_is_one_span_from_its_first_attempt_to_its_last():
-    """Each failed attempt is an event of it."""
+    """Each failed attempt is an event of the span."""
     ear, clock = Ear(), FastClock()
     stage_options = StageOptions(retries=1, retry_backoff_s=3600, diagnostics_interval_s=1e6)
     run_stage(
         RunSpec(
-            plan_of("mended", "missing"),
+            plan_of("recovers", "missing"),
             by_name,
             stage_options,
             backend=ThreadBackend(1),
@@ -186,11 +186,11 @@ def test_a_retried_item_is_one_span_from_its_first_attempt_to_its_last():
     )
 
     spans = {span.attributes["item_id"]: span for span in ear.items()}
-    mended, missing = spans["mended-0"], spans["missing-1"]
-    assert (mended.attributes["status"], mended.attributes["attempts"]) == ("success", 2)
-    assert [event.attributes["attempt_no"] for event in mended.events] == [1]
-    assert mended.start_time == int(1000.0 * 1e9)
-    assert mended.attributes["time_submit_ms"] >= (1000.0 + 3600) * 1e3
+    recovered, missing = spans["recovers-0"], spans["missing-1"]
+    assert (recovered.attributes["status"], recovered.attributes["attempts"]) == ("success", 2)
+    assert [event.attributes["attempt_no"] for event in recovered.events] == [1]
+    assert recovered.start_time == int(1000.0 * 1e9)
+    assert recovered.attributes["time_submit_ms"] >= (1000.0 + 3600) * 1e3
     assert (missing.attributes["status"], missing.attributes["error.type"]) == (
         "failure",
         "E_DOCUMENT_MISSING",
@@ -200,8 +200,8 @@ def test_a_retried_item_is_one_span_from_its_first_attempt_to_its_last():
     assert missing.status.description == "missing-1 is not there"
 
 
-def test_a_skipped_item_says_why():
-    """Current, or known to fail."""
+def test_the_span_of_a_skipped_item_has_the_verdict():
+    """The item is current, or known to fail."""
     ear = Ear()
     plan = plan_from([satisfied("a"), known_to_fail("b")])
     run_stage(RunSpec(plan, by_name, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry()))
@@ -213,25 +213,29 @@ def test_a_skipped_item_says_why():
 
 
 def test_active_workers_are_counted_while_they_work():
-    """Here seen from inside an item."""
-    ear, seen = Ear(), []
+    """The metric is read inside an item."""
+    ear, values = Ear(), []
 
-    def looks(item, context):
-        seen.append(ear.metrics()["ingest.active_workers"][0].value)
+    def read_metric(item, context):
+        values.append(ear.metrics()["ingest.active_workers"][0].value)
         return by_name(item, context)
 
     run_stage(
         RunSpec(
-            plan_of("ok", "ok"), looks, StageOptions(), backend=ThreadBackend(1), telemetry=ear.telemetry()
+            plan_of("ok", "ok"),
+            read_metric,
+            StageOptions(),
+            backend=ThreadBackend(1),
+            telemetry=ear.telemetry(),
         )
     )
 
-    assert seen == [1, 1]
+    assert values == [1, 1]
     assert ear.stage().attributes["active_workers_peak"] == 1
 
 
-def test_any_name_can_be_sent():
-    """A file name that is no Unicode text must not cost the other spans of its request."""
+def test_spans_with_any_item_id_can_be_exported():
+    """A file name that is not valid Unicode must not lose the other spans of its request."""
     ear = Ear()
     plan = plan_from([WorkItem("ok-\udcff", "f"), WorkItem("fail-\udcff", "f"), satisfied("\udcff")])
     stage_options = StageOptions(error_budget=0)
@@ -240,8 +244,8 @@ def test_any_name_can_be_sent():
     assert b"fail-\\udcff" in encode_spans(ear.memory.get_finished_spans()).SerializeToString()
 
 
-def test_no_item_has_a_span_when_nothing_records():
-    """A million skipped items must cost nothing."""
+def test_without_a_recording_tracer_items_have_no_spans():
+    """A million skipped items must be cheap."""
     tracer = DeafTracer()
     plan = plan_from(
         [satisfied("a"), WorkItem("ok-1", "f"), WorkItem("missing-2", "f"), WorkItem("ok-3", "f")]
@@ -251,11 +255,11 @@ def test_no_item_has_a_span_when_nothing_records():
         RunSpec(plan, by_name, stage_options, backend=ThreadBackend(1), telemetry=Telemetry(tracer=tracer))
     )
 
-    assert tracer.asked == 1
+    assert tracer.started == 1
 
 
-def test_a_dry_run_is_not_told():
-    """It touches nothing."""
+def test_a_dry_run_has_no_telemetry():
+    """A dry run has no effects."""
     ear = Ear()
     run_stage(
         RunSpec(
@@ -273,7 +277,7 @@ def test_a_dry_run_is_not_told():
 
 @pytest.mark.parametrize("works", [0, 1, 2])
 def test_broken_telemetry_is_a_warning(works):
-    """Never a failed item."""
+    """The items do not fail."""
     outcome = run_stage(
         RunSpec(
             plan_from([satisfied("a"), WorkItem("ok-0", "f"), WorkItem("missing-1", "f")]),
@@ -288,8 +292,8 @@ def test_broken_telemetry_is_a_warning(works):
     assert "the telemetry raised RuntimeError: the tracer is broken" in outcome.warnings
 
 
-def test_telemetry_is_flushed_when_all_is_said():
-    """A short process may end right after; and a flush that fails is a warning."""
+def test_telemetry_is_flushed_at_the_end_of_a_stage():
+    """A short process can end right after it. A failed flush is a warning."""
     ear, ended = Ear(), []
 
     def flush() -> None:

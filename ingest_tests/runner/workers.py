@@ -1,4 +1,4 @@
-"""Workers that behave, misbehave and die. At module level, so that processes can import them."""
+"""Workers that succeed, fail, hang and crash. At module level, so that processes can import them."""
 
 import ctypes
 import os
@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ingest_assets.core.errors import ContractBroken, DocumentMissing
@@ -17,7 +19,7 @@ _HELD: list[bytes] = []
 
 
 class Unpicklable(Exception):
-    """An error that holds a lock and needs two arguments: neither pickles nor unpickles."""
+    """An error with a lock and two required arguments, which can be neither pickled nor unpickled."""
 
     def __init__(self, message: str, lock: object) -> None:
         super().__init__(message)
@@ -25,8 +27,13 @@ class Unpicklable(Exception):
 
 
 def by_name(item: WorkItem, context: ItemContext) -> Result:
-    """Does what the item's id says before its dash: `ok-1`, `fail-2`, `kill-3`."""
-    return _DEEDS[item.item_id.split("-")[0]](item, context)
+    """Run the action that the item's id names before its dash: `ok-1`, `fail-2`, `kill-3`."""
+    return _ACTIONS[item.item_id.split("-")[0]](item, context)
+
+
+def job(item_id: str) -> Callable[[], Result]:
+    """Return `by_name` for an item, as work for a backend."""
+    return partial(by_name, WorkItem(item_id, "f"), ItemContext())
 
 
 def _ok(item: WorkItem, context: ItemContext) -> Result:
@@ -41,7 +48,7 @@ def _missing(item: WorkItem, context: ItemContext) -> Result:
     raise DocumentMissing(f"{item.item_id} is not there")
 
 
-def _mended(item: WorkItem, context: ItemContext) -> Result:
+def _recovers(item: WorkItem, context: ItemContext) -> Result:
     if context.attempt_no == 1:
         raise DocumentMissing(f"{item.item_id} is not there yet")
     return Result(rows=1)
@@ -87,7 +94,7 @@ def _sleep(item: WorkItem, context: ItemContext) -> Result:
 
 
 def _stuck(item: WorkItem, context: ItemContext) -> Result:
-    """In C, with signals blocked and the interpreter locked: only SIGKILL helps."""
+    """Sleep in C with all signals blocked and the GIL held; only SIGKILL ends it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     ctypes.PyDLL(None).sleep(60)
     return Result(rows=1)
@@ -123,9 +130,9 @@ def _fork(item: WorkItem, context: ItemContext) -> Result:
 
 
 def _grow(item: WorkItem, context: ItemContext) -> Result:
-    """Holds 300 MiB until the process ends."""
+    """Use 300 MiB until the process ends."""
     _HELD.append(b"x" * (300 * 1024 * 1024))
-    time.sleep(0.5)  # long enough for who watches
+    time.sleep(0.5)  # long enough for the memory check
     return Result(rows=1, counts={"pid": os.getpid()})
 
 
@@ -150,23 +157,23 @@ def _deadline(item: WorkItem, context: ItemContext) -> Result:
     return Result(rows=1, counts={"attempt": context.attempt_no, "left_s": round(left_s)})
 
 
-_DEEDS = {name[1:]: deed for name, deed in list(globals().items()) if name[0] == "_" and callable(deed)}
+_ACTIONS = {name[1:]: value for name, value in list(globals().items()) if name[0] == "_" and callable(value)}
 
 
 def announced(item: WorkItem, context: ItemContext) -> Result:
-    """As `by_name`, but first says in a file which process it runs in."""
+    """Write the process id to a file, then run `by_name`."""
     Path(item.output_paths[0]).with_suffix(".started").write_text(str(os.getpid()), encoding="utf-8")
     return by_name(item, context)
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """Writes the item's output after a while, and says when it starts."""
+    """Writes a file when it starts, and the item's output after `seconds`."""
 
     seconds: float = 0.0
 
     def __call__(self, item: WorkItem, context: ItemContext) -> Result:
-        """One file per item."""
+        """Write the files of one item."""
         output = Path(item.output_paths[0])
         output.with_suffix(".started").write_text(str(os.getpid()), encoding="utf-8")
         time.sleep(self.seconds)
@@ -175,10 +182,10 @@ class Writing:
 
 
 class Unimportable:
-    """Pickles here and does not unpickle anywhere."""
+    """Can be pickled here and cannot be unpickled anywhere."""
 
     def __call__(self, item: WorkItem, context: ItemContext) -> Result:
-        """Never reached in another process."""
+        """Never called in another process."""
         return Result(rows=1)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Settings are read from a home of their own and from no variable of the machine the tests run on."""
+"""An empty home for settings, without the environment variables of the machine."""
 
 import os
 from pathlib import Path

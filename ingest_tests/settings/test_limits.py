@@ -19,7 +19,7 @@ from ingest_assets.settings.admission import (
     SizeClass,
     StructureOptions,
 )
-from ingest_assets.settings.chunks import ChunkOptions, settled
+from ingest_assets.settings.chunks import ChunkOptions, resolve_options
 
 _SECTIONS: list[type[BaseModel]] = [
     AdmissionOptions,
@@ -32,7 +32,7 @@ _SECTIONS: list[type[BaseModel]] = [
 
 @pytest.mark.parametrize("section", _SECTIONS, ids=lambda section: section.__name__)
 def test_every_limit_is_described_and_its_default_is_valid(section: type[BaseModel]):
-    """Settings are read by people; nested sections describe themselves."""
+    """The settings page shows the descriptions; nested sections have docstrings."""
     fields = section.model_fields.values()
 
     assert all(field.description for field in fields if not isinstance(field.default, BaseModel))
@@ -55,30 +55,30 @@ def test_every_limit_is_described_and_its_default_is_valid(section: type[BaseMod
     ],
     ids=str,
 )
-def test_a_limit_out_of_bounds_is_refused(wrong: dict[str, Any]):
-    """Rather than to reject everything, or nothing."""
+def test_a_limit_out_of_range_is_rejected(wrong: dict[str, Any]):
+    """It would reject all documents, or none."""
     with pytest.raises(ValidationError):
         AdmissionOptions.model_validate(wrong)
 
 
-def test_a_misspelt_language_is_refused_with_what_was_expected():
-    """A code nobody has would reject the whole corpus."""
+def test_a_misspelt_language_is_rejected_with_an_example():
+    """An unknown code would reject the whole corpus."""
     with pytest.raises(ValidationError, match="language code such as en"):
         LanguageOptions(allowed=("eng",))
 
 
 def test_near_duplicates_are_off_by_default():
-    """Only exact ones are certain."""
+    """Only exact duplicates are certain."""
     assert not AdmissionOptions().near_duplicates.enabled
 
 
-def test_the_vocabulary_is_complete():
-    """The order of the marks is a contract."""
+def test_checks_and_size_classes_are_complete():
+    """The order of the checks is a contract."""
     assert CHECKS == ("fast_filter", "doc_dedup", "structural_filter", "metadata", "admission")
     assert {name for name, _ in SIZE_CLASSES} | {"small"} == set(get_args(SizeClass))
 
 
-# Chunks and what the embedder reads: the value that a refusal names is one that is taken.
+# Chunks and the embedder's token limit: the value that an error suggests is valid.
 
 _ADVICE = re.compile(r"^chunks\.(\w+): .* (?:lower|set) it to (\d+)")
 
@@ -89,39 +89,39 @@ _ADVICE = re.compile(r"^chunks\.(\w+): .* (?:lower|set) it to (\d+)")
     max_tokens=st.none() | st.integers(16, 60),
     overlap=st.none() | st.integers(0, 40),
 )
-def test_whoever_follows_the_advice_gets_further(
+def test_the_suggested_values_are_accepted(
     limit: int, special: int, max_tokens: int | None, overlap: int | None
 ):
-    """Until nothing is refused, or the embedder itself leaves no room."""
-    given = {"max_tokens": max_tokens, "overlap_tokens": overlap}
-    refusals = []
-    while len(refusals) < 3:
+    """After at most three errors the options are valid, or the embedder has no room for text."""
+    options = {"max_tokens": max_tokens, "overlap_tokens": overlap}
+    errors = []
+    while len(errors) < 3:
         try:
-            cut = settled(ChunkOptions(**given), limit, special_tokens=special)
+            resolved = resolve_options(ChunkOptions(**options), limit, special_tokens=special)
         except ConfigError as error:
-            refusals.append(str(error))
+            errors.append(str(error))
         else:
-            assert 1 <= cut.max_tokens <= limit
+            assert 1 <= resolved.max_tokens <= limit
             return
-        advice = _ADVICE.match(refusals[-1])
+        advice = _ADVICE.match(errors[-1])
         if advice is None:
             break
-        given[advice[1]] = int(advice[2])
-    assert limit <= special, refusals
-    assert refusals[-1].startswith("embeddings.dense")
+        options[advice[1]] = int(advice[2])
+    assert limit <= special, errors
+    assert errors[-1].startswith("embeddings.dense")
 
 
 @pytest.mark.parametrize("limit", [1, 8, 15])
-def test_an_embedder_that_reads_less_than_a_chunk_may_be_is_left_to_the_profile(limit: int):
-    """Settings take no such small number, but 0."""
+def test_for_an_embedder_with_a_very_low_limit_max_tokens_must_be_0(limit: int):
+    """Settings reject such a low number, but accept 0."""
     with pytest.raises(ConfigError, match=rf"more than the {limit} tokens .*; set it to 0"):
-        settled(ChunkOptions(max_tokens=16), limit)
+        resolve_options(ChunkOptions(max_tokens=16), limit)
 
-    assert settled(ChunkOptions(max_tokens=0), limit).max_tokens == limit
+    assert resolve_options(ChunkOptions(max_tokens=0), limit).max_tokens == limit
 
 
 @pytest.mark.parametrize(("limit", "prefix"), [(2, 0), (1, 0), (4, 2)])
-def test_an_embedder_that_leaves_no_room_for_text_is_refused(limit: int, prefix: int):
-    """Chunks of no token at all cannot be cut."""
+def test_an_embedder_without_room_for_text_is_rejected(limit: int, prefix: int):
+    """A chunk needs at least one token."""
     with pytest.raises(ConfigError, match=rf"^embeddings.dense.*reads {limit} tokens"):
-        settled(ChunkOptions(), limit, special_tokens=2, prefix_tokens=prefix)
+        resolve_options(ChunkOptions(), limit, special_tokens=2, prefix_tokens=prefix)

@@ -1,16 +1,16 @@
-"""The settings tree: who wins, and how a wrong value is refused."""
+"""The settings tree: the order of sources, and the errors for invalid values."""
 
 from pathlib import Path
 
 import pytest
 
 from ingest_assets.core.errors import ConfigError
-from ingest_assets.settings.chunks import settled
+from ingest_assets.settings.chunks import resolve_options
 from ingest_assets.settings.read import home_folder, read_settings, settings_from_json, settings_to_json
 
 
-def refusal(home: Path, toml: str = "") -> list[str]:
-    """The lines with which the settings of a home are refused."""
+def error_lines(home: Path, toml: str = "") -> list[str]:
+    """Return the lines of the error for a home's settings."""
     if toml:
         (home / "ingest.toml").write_text(toml, encoding="utf-8")
     with pytest.raises(ConfigError) as raised:
@@ -22,7 +22,7 @@ def test_a_home_without_a_file_has_the_defaults(home: Path) -> None:
     """The embedded default needs no configuration."""
     settings = read_settings(home)
 
-    assert settled(settings.chunks).max_tokens == 256
+    assert resolve_options(settings.chunks).max_tokens == 256
     assert settings.batches.max_documents == 500
     assert settings.stages.doctags.policy == "cpu"
 
@@ -30,7 +30,7 @@ def test_a_home_without_a_file_has_the_defaults(home: Path) -> None:
 def test_the_file_wins_over_defaults_and_the_environment_over_the_file(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Defaults < ingest.toml < INGEST_*; siblings of an overridden key stay as the file has them."""
+    """Defaults < ingest.toml < INGEST_*; other keys of the section keep the file's values."""
     (home / "ingest.toml").write_text(
         "[batches]\nmax_documents = 7\nmax_mebibytes = 9\n[chunks]\nmax_tokens = 64\n"
     )
@@ -41,7 +41,7 @@ def test_the_file_wins_over_defaults_and_the_environment_over_the_file(
     assert settings.batches.max_documents == 3
     assert settings.batches.max_mebibytes == 9
     assert settings.chunks.max_tokens == 64
-    assert settled(settings.chunks).merge_peers is True
+    assert resolve_options(settings.chunks).merge_peers is True
 
 
 def test_a_stage_section_keeps_the_stages_other_defaults(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,20 +75,20 @@ def test_a_stage_section_keeps_the_stages_other_defaults(home: Path, monkeypatch
         ("[sources.'a b']\npath = 'x'", "sources.a b", "match", "'a b'"),
     ],
 )
-def test_a_refused_value_names_file_key_expectation_and_value(
+def test_the_error_names_file_key_expectation_and_value(
     home: Path, toml: str, key: str, expected: str, got: str
 ) -> None:
-    """One line, enough to mend it without reading the source."""
-    (line,) = refusal(home, toml)
+    """One line is enough to fix the setting."""
+    (line,) = error_lines(home, toml)
 
     assert line.startswith(f"{home / 'ingest.toml'}: {key}")
     assert expected in line
     assert line.endswith(f"got {got}.")
 
 
-def test_every_fault_has_its_line(home: Path) -> None:
-    """Nobody should have to start five times to find five mistakes."""
-    lines = refusal(home, "[chunks]\nmax_tokens = 1\nsize = 3\n[pools]\ngpu = 0\n")
+def test_each_error_has_its_own_line(home: Path) -> None:
+    """One run reports all invalid settings."""
+    lines = error_lines(home, "[chunks]\nmax_tokens = 1\nsize = 3\n[pools]\ngpu = 0\n")
 
     assert [line.removeprefix(f"{home}/ingest.toml: ").split(":")[0] for line in lines] == [
         "chunks.max_tokens",
@@ -100,26 +100,41 @@ def test_every_fault_has_its_line(home: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "key", "known"),
     [
-        ("[chunk]\nmax_tokens = 64", "chunk", ["automation", "chunks", "sources", "stages"]),
-        ("[chunks]\nmax_token = 64", "chunks.max_token", ["max_tokens", "merge_peers"]),
-        ("[stages.doctags]\nworker = 1", "stages.doctags.worker", ["policy", "workers", "retries"]),
-        ("[embeddings.dense]\nsize = 1", "embeddings.dense.size", ["batch_tokens", "model"]),
+        ("[limits]\nmax_tokens = 64", "limits", ["automation", "chunks", "sources", "stages"]),
+        ("[chunks]\nwords = 128", "chunks.words", ["max_tokens", "merge_peers"]),
+        ("[stages.doctags]\nfast = 1", "stages.doctags.fast", ["policy", "workers", "retries"]),
+        ("[embeddings.dense]\nwhich = 1", "embeddings.dense.which", ["batch_tokens", "model"]),
         ("[sources.a]\npath = 'x'\nglob = '*'", "sources.a.glob", ["exclude", "path"]),
     ],
 )
 def test_an_unknown_key_lists_the_known_ones(home: Path, toml: str, key: str, known: list[str]) -> None:
-    """A typing mistake must not be taken for a setting."""
-    (line,) = refusal(home, toml)
+    """A misspelt key must not be ignored."""
+    (line,) = error_lines(home, toml)
 
     assert line.startswith(f"{home / 'ingest.toml'}: {key}: no such setting; known here: ")
     assert set(known) <= set(line.partition("known here: ")[2].rstrip(".").split(", "))
 
 
-def test_an_unknown_variable_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`INGEST_CHUNK__MAX_TOKENS` would otherwise be ignored in silence."""
+@pytest.mark.parametrize(
+    ("toml", "key", "close"),
+    [
+        ("[chunk]\nmax_tokens = 64", "chunk", "chunks"),
+        ("[chunks]\nmax_token = 64", "chunks.max_token", "max_tokens"),
+        ("[stages.doctags]\nworker = 1", "stages.doctags.worker", "workers"),
+    ],
+)
+def test_a_misspelt_key_names_the_key_that_was_meant(home: Path, toml: str, key: str, close: str) -> None:
+    """A list of twenty keys is for those that resemble none."""
+    (line,) = error_lines(home, toml)
+
+    assert line == f"{home / 'ingest.toml'}: {key}: no such setting; did you mean {close!r}?"
+
+
+def test_an_unknown_variable_is_rejected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`INGEST_CHUNK__MAX_TOKENS` must not be ignored silently."""
     monkeypatch.setenv("INGEST_CHUNK__MAX_TOKENS", "64")
 
-    (line,) = refusal(home)
+    (line,) = error_lines(home)
 
     assert line.startswith(
         "INGEST_CHUNK__MAX_TOKENS: no such setting; sections are admission, automation, batches"
@@ -137,83 +152,85 @@ def test_an_unknown_variable_is_refused(home: Path, monkeypatch: pytest.MonkeyPa
         ("ingest_chunks__max_tokens", "1", "at least 16, or 0 for the profile's; got '1'."),
     ],
 )
-def test_a_refused_variable_is_named(
+def test_the_error_names_the_variable(
     home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, expected: str
 ) -> None:
-    """The fault is in the environment, so blaming the file would send people to the wrong place."""
+    """The invalid value is in the environment, so the error must not name the file."""
     monkeypatch.setenv(variable, value)
 
-    (line,) = refusal(home)
+    (line,) = error_lines(home)
 
     assert line.startswith(f"{variable}: ")
     assert expected in line
 
 
-def test_a_cron_line_that_is_none_is_refused(home: Path) -> None:
-    """Dagster would refuse it later, without saying which setting it came from."""
-    (line,) = refusal(home, "[automation]\nreconcile_cron = 'every night'")
+def test_an_invalid_cron_expression_is_rejected(home: Path) -> None:
+    """Dagster would reject it later, without the name of the setting."""
+    (line,) = error_lines(home, "[automation]\nreconcile_cron = 'every night'")
 
     assert line.startswith(f"{home / 'ingest.toml'}: automation.reconcile_cron: ")
 
 
 @pytest.mark.parametrize("content", [b"[chunks", b"\xff\xfe"])
-def test_a_file_that_is_not_toml_is_refused_in_one_line(home: Path, content: bytes) -> None:
-    """The line says which file."""
+def test_a_file_that_is_not_toml_is_rejected_in_one_line(home: Path, content: bytes) -> None:
+    """The line names the file."""
     (home / "ingest.toml").write_bytes(content)
 
-    (line,) = refusal(home)
+    (line,) = error_lines(home)
 
     assert line.startswith(f"{home / 'ingest.toml'}: not valid TOML")
 
 
-def test_a_settings_file_that_cannot_be_read_is_refused_in_one_line(home: Path) -> None:
-    """A folder of that name stands for whatever the operating system refuses to read."""
+def test_a_settings_file_that_cannot_be_read_is_rejected_in_one_line(home: Path) -> None:
+    """Here it is a folder, which cannot be read as a file."""
     (home / "ingest.toml").mkdir()
 
-    (line,) = refusal(home)
+    (line,) = error_lines(home)
 
     assert line.startswith(f"{home / 'ingest.toml'}: cannot be read")
 
 
-@pytest.mark.parametrize("mark", ["ingest.toml", "state/ledger.sqlite"])
-def test_the_home_is_the_nearest_folder_upwards_with_a_homes_file(
-    home: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+@pytest.mark.parametrize("file", ["ingest.toml", "state/ledger.sqlite"])
+def test_the_home_is_the_nearest_parent_folder_with_a_homes_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
-    """Commands work from any folder of a project."""
-    (home / mark).parent.mkdir(exist_ok=True)
-    (home / mark).touch()
+    """Commands work in any folder of a project."""
+    (home / file).parent.mkdir(exist_ok=True)
+    (home / file).touch()
     near = home / "near"
     deep = near / "a" / "b"
     deep.mkdir(parents=True)
     monkeypatch.chdir(deep)
 
     outer = home_folder({})
-    (near / mark).parent.mkdir(exist_ok=True)
-    (near / mark).touch()
+    (near / file).parent.mkdir(exist_ok=True)
+    (near / file).touch()
     inner = home_folder({})
 
     assert (outer, inner) == (home, near)
 
 
-def test_without_any_mark_the_home_is_the_current_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first run in an empty folder makes its home right there."""
+def test_without_such_a_file_the_home_is_the_current_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first run in an empty folder creates its home there."""
     monkeypatch.chdir(home)
 
     assert home_folder({"INGEST_HOME": ""}) == home
 
 
 def test_the_variable_decides_the_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """INGEST_HOME wins over marks, and a relative one starts at the current folder."""
+    """INGEST_HOME overrides these files; a relative path starts at the current folder."""
     (home / "ingest.toml").touch()
     monkeypatch.chdir(home)
 
     assert home_folder({"INGEST_HOME": "elsewhere"}) == home / "elsewhere"
 
 
-def test_settings_survive_as_json_and_no_variable_changes_them_again(
+def test_settings_from_json_are_equal_and_ignore_variables(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was left open stays open, so that a stage still takes its execution from `[execution]`."""
+    """Unset keys stay unset, so that a stage still uses `[execution]`."""
     toml = "[execution]\nbackend = 'ray'\n[stages.doctags.execution]\nnum_cpus = 2\n[sources.a]\npath = 'ü'\n"
     (home / "ingest.toml").write_text(toml, encoding="utf-8")
     monkeypatch.setenv("INGEST_STAGES__DOCTAGS__RETRIES", "2")
@@ -228,19 +245,17 @@ def test_settings_survive_as_json_and_no_variable_changes_them_again(
     assert settings_to_json(again) == text
 
 
-def test_settings_are_those_of_now_however_often_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A server reads them for every step, and a person edits the file meanwhile."""
+def test_settings_are_current_at_each_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server reads them for every step, and a person can edit the file."""
     file = tmp_path / "ingest.toml"
-    seen = [read_settings(tmp_path).chunks.max_tokens]
+    values = [read_settings(tmp_path).chunks.max_tokens]
     for tokens in (100, 120):
         file.write_text(f"[chunks]\nmax_tokens = {tokens}\n")
-        seen += [read_settings(tmp_path).chunks.max_tokens, read_settings(tmp_path).chunks.max_tokens]
+        values += [read_settings(tmp_path).chunks.max_tokens, read_settings(tmp_path).chunks.max_tokens]
     monkeypatch.setenv("INGEST_CHUNKS__MAX_TOKENS", "140")
-    seen.append(read_settings(tmp_path).chunks.max_tokens)
+    values.append(read_settings(tmp_path).chunks.max_tokens)
     monkeypatch.delenv("INGEST_CHUNKS__MAX_TOKENS")
     file.unlink()
-    seen.append(read_settings(tmp_path).chunks.max_tokens)
+    values.append(read_settings(tmp_path).chunks.max_tokens)
 
-    assert seen == [None, 100, 100, 120, 120, 140, None]
+    assert values == [None, 100, 100, 120, 120, 140, None]

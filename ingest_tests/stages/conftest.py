@@ -1,4 +1,4 @@
-"""Tiny tables to start a stage from, made as the stage before would."""
+"""Tiny tables for a stage to read, like those of the stage before."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -38,18 +38,18 @@ def bridge(paragraphs: int = 3) -> DoclingDocument:
 
 
 def write_table(path: Path, spec: TableSpec, rows_by_item: Mapping[str, pa.Table]) -> Table:
-    """A table that holds these items."""
-    records = {item: Record(f"mark of {item}", rows.num_rows) for item, rows in rows_by_item.items()}
+    """Write a table with these items."""
+    records = {item: Record(f"fingerprint of {item}", rows.num_rows) for item, rows in rows_by_item.items()}
     write_parquet(path, spec, rows_by_item.values(), Footer("1", "c", records).as_metadata())
     return Table(spec.asset, (path,))
 
 
 def doctags_row(doc_id: str, document: DoclingDocument) -> pa.Table:
-    """A document's row, with what the chunks stage reads of it."""
+    """Return a document's row, with the columns that the chunks stage reads."""
     row: dict[str, Any] = {
         "doc_id": doc_id,
         "content_hash": "h",
-        "fingerprint": f"mark of {doc_id}",
+        "fingerprint": f"fingerprint of {doc_id}",
         "doctags": "",
         "document": document_json(document),
         "parser": "test",
@@ -62,7 +62,7 @@ def doctags_row(doc_id: str, document: DoclingDocument) -> pa.Table:
 
 
 def admitting(doctags: Table) -> Table:
-    """Verdicts that admit every document of a table, with what the stages below read of them."""
+    """Write verdicts that admit every document of a table, with the columns that later stages read."""
     (path,) = doctags.paths
     verdicts = pl.read_parquet(path).select("doc_id").with_columns(admitted=True, language=pl.lit("en"))
     beside = path.with_name(f"verdicts-on-{path.name}")
@@ -71,7 +71,7 @@ def admitting(doctags: Table) -> Table:
 
 
 def item_of(stage: Stage, candidate: Candidate, home: Path) -> WorkItem:
-    """The work item that the plan makes of a candidate."""
+    """Return the planned work item of a candidate."""
     (item,) = work_items(stage, [candidate], Layout(home), BATCH, None, {})
     return item
 

@@ -1,4 +1,4 @@
-"""Verdicts: the first rejection is final and says by what figure; how others stand changes nothing else."""
+"""Verdicts: the first rejection is final and has its figure; duplicates change the verdict only."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from docling_core.types.doc import DocItemLabel, DoclingDocument
 from ingest_assets.core.errors import ContractBroken
 from ingest_assets.core.schemas import DOCUMENTS
 from ingest_assets.settings.admission import CHECKS, AdmissionOptions, NearDuplicateOptions
-from ingest_assets.stages.admission.stage import BASIS, AdmissionStage, verdict
+from ingest_assets.stages.admission.stage import CONTENT_FINGERPRINT, AdmissionStage, verdict
 from ingest_assets.stages.base import Candidate
 from ingest_assets.storage.table import Table
 from ingest_tests.rows import blank_rows
@@ -32,17 +32,17 @@ NEARLY = ALONE | {"near_duplicate_of": "docs:first", "similarity": 0.93}
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
-    """How a document stands, as the ledger would say."""
+class Status:
+    """A document's duplicate status, as the ledger returns it."""
 
-    basis: str
+    fingerprint: str
     duplicate_of: str | None = None
     near_duplicate_of: str | None = None
     similarity: float | None = None
 
 
 @pytest.mark.parametrize(
-    ("row", "standing", "mark", "reason", "figure", "limit"),
+    ("row", "status", "check", "reason", "figure", "limit"),
     [
         (SHORT, ALONE, "fast_filter", "too_short", 12.0, 100.0),
         (SHORT | ERROR_PAGE, COPY, "fast_filter", "too_short", 12.0, 100.0),
@@ -53,29 +53,29 @@ class Stands:
     ],
 )
 def test_the_first_rejection_is_final_and_keeps_its_figure(
-    row: Mapping[str, Any], standing: Mapping[str, Any], mark: str, reason: str, figure: float, limit: float
+    row: Mapping[str, Any], status: Mapping[str, Any], check: str, reason: str, figure: float, limit: float
 ) -> None:
-    """Whatever later marks would have said."""
-    found = verdict(CLEAN | row, standing, threshold=0.9)
+    """Whatever the later checks would decide."""
+    decided = verdict(CLEAN | row, status, threshold=0.9)
 
-    assert not found["admitted"]
-    assert found["tier"] is None
-    assert [found[f"reject_{name}"] for name in ("mark", "reason", "figure", "limit")] == [
-        mark,
+    assert not decided["admitted"]
+    assert decided["tier"] is None
+    assert [decided[f"reject_{name}"] for name in ("mark", "reason", "figure", "limit")] == [
+        check,
         reason,
         figure,
         limit,
     ]
-    assert found["stage_trace"] == list(CHECKS[: CHECKS.index(mark) + 1])  # type: ignore[arg-type]
+    assert decided["stage_trace"] == list(CHECKS[: CHECKS.index(check) + 1])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("reasons", "tier"), [([], "TIER0"), (["large"], "TIER1")])
-def test_who_is_admitted_came_past_every_mark(reasons: list[str], tier: str) -> None:
-    """With a tier, and nothing that says rejection."""
-    found = verdict(CLEAN | {"tier_reasons": reasons}, ALONE, threshold=0.9)
+def test_an_admitted_document_passed_every_check(reasons: list[str], tier: str) -> None:
+    """It has a tier, and no rejection."""
+    decided = verdict(CLEAN | {"tier_reasons": reasons}, ALONE, threshold=0.9)
 
-    assert (found["admitted"], found["tier"], found["stage_trace"]) == (True, tier, list(CHECKS))
-    assert all(found[f"reject_{name}"] is None for name in ("mark", "reason", "figure", "limit"))
+    assert (decided["admitted"], decided["tier"], decided["stage_trace"]) == (True, tier, list(CHECKS))
+    assert all(decided[f"reject_{name}"] is None for name in ("mark", "reason", "figure", "limit"))
 
 
 @pytest.fixture
@@ -90,26 +90,28 @@ def documents(tmp_path: Path) -> Callable[..., Table]:
 
 
 def document_row(seq: int, doc_id: str, **more: object) -> pa.Table:
-    """What the ledger knows of a document."""
+    """Return a document's row in the documents table."""
     known = {"doc_id": doc_id, "seq": seq, "uri": f"file:///docs/{doc_id}.md", "mime": "text/markdown"}
     return blank_rows(DOCUMENTS, **known | more)
 
 
 def candidate(
-    stage: AdmissionStage, doctags: Table, documents: Table, stands: Stands | None = None
+    stage: AdmissionStage, doctags: Table, documents: Table, status: Status | None = None
 ) -> Candidate:
-    """The only document of these tables, standing so."""
-    (only,) = stage.candidates(doctags, documents, {"docs:a": stands} if stands else {})
+    """Return the only document of these tables, with this duplicate status."""
+    (only,) = stage.candidates(doctags, documents, {"docs:a": status} if status else {})
     return only
 
 
-def test_a_document_is_judged_by_itself_and_by_how_it_stands(
+def test_a_document_is_judged_by_itself_and_by_its_duplicate_status(
     doctags_table: MakeTable, documents: MakeTable, tmp_path: Path
 ) -> None:
-    """Deciding again gives the rows that judging it so would have given, there and back."""
+    """Deciding again gives the same rows as judging with the new status, in both directions."""
     stage, doctags, known = AdmissionStage(), doctags_table({"docs:a": bridge()}), documents("docs:a")
     alone = candidate(stage, doctags, known)
-    copy = candidate(stage, doctags, known, Stands(alone.meta[BASIS], duplicate_of="docs:first"))
+    copy = candidate(
+        stage, doctags, known, Status(alone.meta[CONTENT_FINGERPRINT], duplicate_of="docs:first")
+    )
     item_alone, item_copy = item_of(stage, alone, tmp_path), item_of(stage, copy, tmp_path)
 
     judged, repeated = stage.rows(item_alone, CONTEXT), stage.rows(item_copy, CONTEXT)
@@ -117,26 +119,26 @@ def test_a_document_is_judged_by_itself_and_by_how_it_stands(
     assert item_alone.fingerprint != item_copy.fingerprint
     assert judged["admitted"].to_pylist() == [True]
     assert repeated["duplicate_of"].to_pylist() == ["docs:first"]
-    assert stage.decided_again(judged, item_copy).equals(repeated)
-    assert stage.decided_again(repeated, item_alone).equals(judged)
+    assert stage.decide_again(judged, item_copy).equals(repeated)
+    assert stage.decide_again(repeated, item_alone).equals(judged)
 
 
-def test_how_it_stood_as_something_else_counts_for_nothing(
+def test_a_duplicate_status_of_older_content_is_ignored(
     doctags_table: MakeTable, documents: MakeTable
 ) -> None:
-    """What was claimed for other bytes or by other rules is not what the document says now."""
+    """It was claimed for other bytes or with other rules."""
     stage, doctags, known = AdmissionStage(), doctags_table({"docs:a": bridge()}), documents("docs:a")
 
     plain = candidate(stage, doctags, known)
-    outdated = candidate(stage, doctags, known, Stands("another basis", duplicate_of="docs:first"))
+    outdated = candidate(stage, doctags, known, Status("another fingerprint", duplicate_of="docs:first"))
 
     assert outdated == plain
 
 
-def test_where_the_ledger_knows_something_new_a_document_is_judged_again(
+def test_new_facts_about_a_document_make_its_verdict_stale(
     doctags_table: MakeTable, documents: MakeTable
 ) -> None:
-    """Its address and dates are in its row; a rule is in its basis; when to warn is in neither."""
+    """Address, dates and rules are in the fingerprint; the share to warn at is not."""
     doctags = doctags_table({"docs:a": bridge()})
     plain = candidate(AdmissionStage(), doctags, documents("docs:a"))
     dated = candidate(AdmissionStage(), doctags, documents("docs:a", last_modified="Mon, 02 Mar 2026"))
@@ -144,15 +146,15 @@ def test_where_the_ledger_knows_something_new_a_document_is_judged_again(
     warned = AdmissionStage(AdmissionOptions(warn_rejected_share=0.1))
 
     known = documents("docs:a")
-    assert plain.upstream != dated.upstream
-    assert plain.meta[BASIS] != candidate(stricter, doctags, known).meta[BASIS]
+    assert plain.input_fingerprint != dated.input_fingerprint
+    assert plain.meta[CONTENT_FINGERPRINT] != candidate(stricter, doctags, known).meta[CONTENT_FINGERPRINT]
     assert plain == candidate(warned, doctags, known)
 
 
-def test_what_a_document_claims_is_its_text_if_it_is_worth_one(
+def test_a_document_claims_its_text_unless_the_fast_filter_rejects_it(
     doctags_table: MakeTable, documents: MakeTable, tmp_path: Path
 ) -> None:
-    """A scrap claims nothing: a thousand empty pages are no copies of the first."""
+    """A thousand empty pages are not copies of the first one."""
     scrap = DoclingDocument(name="scrap")
     scrap.add_text(DocItemLabel.TEXT, "See page 4.")
     stage, known = AdmissionStage(), documents("docs:a")
@@ -166,25 +168,25 @@ def test_what_a_document_claims_is_its_text_if_it_is_worth_one(
     assert (bad.text_hash, bad.is_eligible) == (None, False)
 
 
-def test_signatures_are_made_only_where_nearness_counts(
+def test_signatures_are_made_only_for_near_duplicates(
     doctags_table: MakeTable, documents: MakeTable, tmp_path: Path
 ) -> None:
-    """They cost more than all the rules."""
+    """They cost more than all rules."""
     doctags, known = doctags_table({"docs:a": bridge()}), documents("docs:a")
     near = AdmissionStage(AdmissionOptions(near_duplicates=NearDuplicateOptions(enabled=True)))
 
-    found = [
+    signatures = [
         stage.rows(item_of(stage, candidate(stage, doctags, known), tmp_path), CONTEXT)["signature"][0]
         for stage in (AdmissionStage(), near)
     ]
 
-    assert [each.is_valid for each in found] == [False, True]
+    assert [signature.is_valid for signature in signatures] == [False, True]
 
 
-def test_a_table_that_changed_below_the_plan_is_noticed(
+def test_a_table_that_changed_since_the_plan_is_an_error(
     doctags_table: MakeTable, documents: MakeTable, tmp_path: Path
 ) -> None:
-    """A verdict on another document's text would be worse than none."""
+    """A verdict on another document's text would be wrong."""
     stage = AdmissionStage()
     planned = candidate(stage, doctags_table({"docs:a": bridge()}), documents("docs:a"))
     doctags_table({"docs:z": bridge()})

@@ -8,7 +8,7 @@ import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, TableData
 
 from ingest_assets.embedders.model_files import load_tokenizer
-from ingest_assets.embedders.model_recipe import read_recipe
+from ingest_assets.embedders.model_layout import read_layout
 from ingest_assets.settings.chunks import ChunkOptions, Tables
 from ingest_assets.settings.embeddings import PACKAGED_MODEL
 from ingest_assets.stages.chunks.stage import ChunksStage
@@ -33,7 +33,7 @@ def chunk(doctags_table: MakeTable, tmp_path: Path) -> Chunk:
 
 
 def squeezed(text: str) -> str:
-    """A text without white space, which a cut may take or add."""
+    """A text without white space, which cutting can remove or add."""
     return "".join(text.split())
 
 
@@ -45,7 +45,7 @@ def text_only(text: str) -> DoclingDocument:
 
 
 def headed(*headings: str, text: str = "") -> DoclingDocument:
-    """A document of headings, and maybe a paragraph below them."""
+    """A document of headings, with an optional paragraph below them."""
     document = DoclingDocument(name="x")
     for heading in headings:
         document.add_heading(heading)
@@ -71,7 +71,7 @@ LONG_HEADING = "A very long heading about cables " * 20
 def test_no_chunk_is_larger_than_its_budget_and_no_word_is_lost(
     chunk: Chunk, document: DoclingDocument
 ) -> None:
-    """Headings included, whatever the document does."""
+    """Headings included, for every document."""
     rows = chunk(document)
 
     body = [text.text for text in document.texts if text.label.value in {"text", "list_item"}]
@@ -83,7 +83,7 @@ def test_no_chunk_is_larger_than_its_budget_and_no_word_is_lost(
 @pytest.mark.parametrize(
     "headings", [("Bees",), ("Bees", "Wasps"), (LONG_HEADING,), (LONG_HEADING, LONG_HEADING + "again")]
 )
-def test_a_document_of_headings_alone_is_found_by_them(chunk: Chunk, headings: tuple[str, ...]) -> None:
+def test_a_document_of_headings_only_has_chunks_of_them(chunk: Chunk, headings: tuple[str, ...]) -> None:
     """Also when a heading is longer than a chunk."""
     rows = chunk(headed(*headings))
 
@@ -95,7 +95,7 @@ def test_a_document_of_headings_alone_is_found_by_them(chunk: Chunk, headings: t
 
 @pytest.mark.parametrize("tables", ["rows", "values"])
 def test_a_table_longer_than_a_chunk_is_cut_without_noise(chunk: Chunk, tables: Tables) -> None:
-    """Every value is in some chunk, and none begins with the rule of a table that is not drawn."""
+    """Every value is in some chunk, and none begins with the rule of a Markdown table."""
     cells = [
         TableCell(
             text=f"row{row}col{column}",
@@ -120,10 +120,10 @@ def test_a_table_longer_than_a_chunk_is_cut_without_noise(chunk: Chunk, tables: 
 
 
 def test_the_model_reads_a_chunk_to_its_end(chunk: Chunk) -> None:
-    """Its own marks count, too: what is past its limit is in no vector."""
+    """Special tokens count, too: text beyond the limit is in no vector."""
     tokenizer = load_tokenizer(PACKAGED_MODEL)
 
     rows = chunk(text_only("cable " * 1200), ChunksStage())
 
     longest = max(len(tokenizer(row["contextualized"])["input_ids"]) for row in rows)
-    assert longest <= read_recipe(PACKAGED_MODEL).max_tokens
+    assert longest <= read_layout(PACKAGED_MODEL).max_tokens

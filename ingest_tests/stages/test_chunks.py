@@ -1,4 +1,4 @@
-"""Chunks stay within their budget, lose nothing, and know where they stand."""
+"""Chunks stay within their budget, lose nothing, and have their position."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_chunks_are_numbered_and_identified_within_their_document(
 
 
 def test_a_documents_chunks_do_not_depend_on_its_neighbours(doctags_table: MakeTable, tmp_path: Path) -> None:
-    """Nor on the row it stands in, nor on how often it is done."""
+    """They do not depend on its row number either, nor on how often it is chunked."""
     alone = chunk(SMALL, doctags_table({"docs:b": bridge()}), "docs:b", tmp_path)
     crowd = doctags_table({"docs:a": bridge(5), "docs:b": bridge(), "docs:c": bridge(1)}, "crowd")
 
@@ -64,19 +64,19 @@ def test_a_documents_chunks_do_not_depend_on_its_neighbours(doctags_table: MakeT
 
 
 def test_documents_without_text_are_not_planned(doctags_table: MakeTable) -> None:
-    """They have nothing to be found by; the others keep their rows' numbers and upstream fingerprints."""
+    """A search could not find them. The others keep their row numbers and fingerprints."""
     table = doctags_table({"docs:a": bridge(), "docs:b": DoclingDocument(name="none"), "docs:c": bridge()})
 
     found = list(ChunksStage().candidates(table, admitting(table)))
 
-    assert [(c.item_id, c.upstream, c.meta["row"]) for c in found] == [
-        ("docs:a", "mark of docs:a", 0),
-        ("docs:c", "mark of docs:c", 2),
+    assert [(c.item_id, c.input_fingerprint, c.meta["row"]) for c in found] == [
+        ("docs:a", "fingerprint of docs:a", 0),
+        ("docs:c", "fingerprint of docs:c", 2),
     ]
 
 
 def test_documents_that_were_not_admitted_are_not_planned(doctags_table: MakeTable) -> None:
-    """Rejected documents keep their verdict and have no chunks; neither has what nobody judged."""
+    """Rejected documents keep their verdict and have no chunks; nor do documents without a verdict."""
     table = doctags_table({"docs:a": bridge(), "docs:b": bridge(), "docs:c": bridge()})
     (path,) = admitting(table).paths
     verdicts = pl.DataFrame({"doc_id": ["docs:a", "docs:b"], "admitted": [False, True]})
@@ -85,8 +85,8 @@ def test_documents_that_were_not_admitted_are_not_planned(doctags_table: MakeTab
     assert [c.item_id for c in SMALL.candidates(table, Table("admission", (path,)))] == ["docs:b"]
 
 
-def test_a_row_that_moved_underneath_is_refused(doctags_table: MakeTable, tmp_path: Path) -> None:
-    """Another document's text under this document's name would poison every search."""
+def test_a_row_that_moved_since_the_plan_is_rejected(doctags_table: MakeTable, tmp_path: Path) -> None:
+    """Chunks with another document's text would make every search wrong."""
     table = doctags_table({"docs:a": bridge(), "docs:b": bridge()})
     first, second = SMALL.candidates(table, admitting(table))
     item = item_of(SMALL, replace(first, meta=second.meta), tmp_path)

@@ -1,4 +1,4 @@
-"""The dense stage: whatever a provider does, one bad chunk costs its own document, and is named."""
+"""The dense stage: whatever a provider returns, a bad chunk fails only its own document, and is named."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from ingest_assets.core.items import ItemContext
 from ingest_assets.core.schemas import CHUNKS
 from ingest_assets.embedders.cache import CACHE_FILE, VectorCache
 from ingest_assets.embedders.errors import TextTooLong
-from ingest_assets.embedders.providers import close_dense, dense_kind
+from ingest_assets.embedders.providers import close_dense, dense_factory
 from ingest_assets.settings.embeddings import CacheOptions, DenseOptions
 from ingest_assets.stages.dense import DenseStage, cache_space
 from ingest_assets.storage.table import Table
@@ -25,7 +25,7 @@ from ingest_tests.stages.conftest import item_of, write_table
 
 MODULE = """
 import numpy as np
-from ingest_assets.embedders.batching import count
+from ingest_assets.embedders.batcher import count
 from ingest_assets.embedders.errors import TextTooLong
 from ingest_assets.settings.embeddings import DenseFacts
 
@@ -69,25 +69,25 @@ class Silent:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """A provider of another package that does what its texts say; and what it was asked for."""
+    """Install a provider package whose texts select its faults; return the texts it was asked for."""
     providers = {"odd": "Kind", "silent": "Silent", "other": "Silent"}
     monkeypatch.syspath_prepend(str(offer_providers(tmp_path / "site", "odd-provider", MODULE, providers)))
-    dense_kind.cache_clear()
-    dense_kind("odd")
+    dense_factory.cache_clear()
+    dense_factory("odd")
     yield sys.modules["odd_provider"].ASKED
     close_dense()
-    dense_kind.cache_clear()
+    dense_factory.cache_clear()
     del sys.modules["odd_provider"]
 
 
 def stage(**changes: Any) -> DenseStage:
-    """With a provider of the other package."""
+    """Return a stage with the provider of that package."""
     cache = changes.pop("cache", CacheOptions())
     return DenseStage(DenseOptions(**{"provider": "odd", **changes}), cache)
 
 
 def chunks_of(tmp_path: Path, **documents: list[str]) -> Table:
-    """A chunks table; a chunk's id is its document and place."""
+    """Write a chunks table; a chunk's id is its document and number."""
     tables = {
         doc: pa.concat_tables(
             blank_rows(CHUNKS, doc_id=doc, ordinal=n, chunk_id=f"{doc}-{n}", contextualized=text)
@@ -98,12 +98,12 @@ def chunks_of(tmp_path: Path, **documents: list[str]) -> Table:
     return write_table(tmp_path / "chunks.parquet", CHUNKS, tables)
 
 
-def run(recipe: DenseStage, table: Table, home: Path, context: ItemContext | None = None) -> dict[str, Any]:
-    """Rows of each document, or its error."""
+def run(dense: DenseStage, table: Table, home: Path, context: ItemContext | None = None) -> dict[str, Any]:
+    """Return the rows of each document, or its error."""
     done: dict[str, Any] = {}
-    for candidate in recipe.candidates(table):
+    for candidate in dense.candidates(table):
         try:
-            done[candidate.item_id] = recipe.rows(item_of(recipe, candidate, home), context or ItemContext())
+            done[candidate.item_id] = dense.rows(item_of(dense, candidate, home), context or ItemContext())
         except ItemError as error:
             done[candidate.item_id] = error
     return done
@@ -115,14 +115,14 @@ def run(recipe: DenseStage, table: Table, home: Path, context: ItemContext | Non
         ("nan", "The vector of chunk bad-1 is not finite", ["nan"]),
         ("zero", "The vector of chunk bad-1 is all zeros", ["zero"]),
         ("wide", "The vector of chunk bad-0 has the shape", ["two", "wide"]),
-        ("short", "gave 1 vectors for 2 chunks, from chunk bad-1 on", ["two", "short"]),
-        ("nothing", "gave 0 vectors for 2 chunks, from chunk bad-0 on", ["two", "nothing"]),
+        ("short", "returned 1 vectors for 2 chunks, from chunk bad-1 on", ["two", "short"]),
+        ("nothing", "returned 0 vectors for 2 chunks, from chunk bad-0 on", ["two", "nothing"]),
     ],
 )
-def test_a_bad_vector_costs_its_own_document(
+def test_a_bad_vector_fails_only_its_own_document(
     asked: list[str], tmp_path: Path, fault: str, says: str, lost: list[str]
 ) -> None:
-    """As a contract error that names the chunk; the good ones beside it are remembered if they are known."""
+    """With a contract error that names the chunk; valid vectors are cached if their texts are known."""
     cached = CacheOptions(path=str(tmp_path / "cache"))
     table = chunks_of(tmp_path, good=["one"], bad=["two", fault], fine=["three"])
 
@@ -136,16 +136,16 @@ def test_a_bad_vector_costs_its_own_document(
     assert asked == lost
 
 
-def test_a_refused_text_is_named_by_its_chunk(asked: list[str], tmp_path: Path) -> None:
-    """The provider knows places, the user knows chunks."""
+def test_an_error_names_the_chunk_of_a_refused_text(asked: list[str], tmp_path: Path) -> None:
+    """The provider's error has an index only."""
     error = run(stage(), chunks_of(tmp_path, a=["one", "long"]), tmp_path)["a"]
 
     assert (error.code, str(error)) == ("E_TEXT_TOO_LONG", "Chunk a-1: too long")
     assert error.detail == {"chunk_id": "a-1"}
 
 
-def test_what_was_embedded_before_costs_nothing(asked: list[str], tmp_path: Path) -> None:
-    """Over documents and within one; a forced run makes all anew, and other settings are another model."""
+def test_each_text_is_embedded_once(asked: list[str], tmp_path: Path) -> None:
+    """Within and across documents; a forced run embeds all again, and so do other settings."""
     cached = CacheOptions(path=str(tmp_path / "cache"))
     table = chunks_of(tmp_path, a=["one", "two", "one"], b=["two", "three"])
     context = ItemContext()
@@ -156,7 +156,7 @@ def test_what_was_embedded_before_costs_nothing(asked: list[str], tmp_path: Path
     again = run(stage(cache=cached), table, tmp_path)
     assert len(asked) == 3
     assert {doc: rows.equals(first[doc]) for doc, rows in again.items()} == {"a": True, "b": True}
-    run(stage(cache=cached), table, tmp_path, ItemContext(anew=True))
+    run(stage(cache=cached), table, tmp_path, ItemContext(force=True))
     assert len(asked) == 7
     run(stage(cache=cached, passage_prefix="p"), table, tmp_path)
     assert len(asked) == 10
@@ -166,7 +166,7 @@ def test_what_was_embedded_before_costs_nothing(asked: list[str], tmp_path: Path
 def test_vectors_are_scaled_if_the_provider_says_so(
     asked: list[str], tmp_path: Path, normalize: bool, first: list[float]
 ) -> None:
-    """The length they had is kept beside them."""
+    """Their original length is stored in `norm`."""
     rows = run(stage(normalize=normalize), chunks_of(tmp_path, a=["one"]), tmp_path)["a"]
 
     np.testing.assert_allclose(rows["vector"].to_pylist(), [first], rtol=1e-6)
@@ -181,7 +181,7 @@ def test_vectors_are_scaled_if_the_provider_says_so(
 
 
 def test_the_fingerprint_follows_the_provider(asked: list[str]) -> None:
-    """Whether long texts are refused decides whether there is a row."""
+    """And the truncation, which decides whether a long text has a row."""
     plain = stage()
 
     assert plain.config() == {
@@ -201,10 +201,10 @@ def test_the_fingerprint_follows_the_provider(asked: list[str]) -> None:
 @pytest.mark.parametrize(
     "change", [{"model": "b"}, {"dim": 3}, {"normalize": False}, {"provider": "other"}], ids=str
 )
-def test_a_package_that_names_no_model_in_its_identity_mixes_no_vectors(
+def test_models_of_a_package_without_identity_do_not_share_vectors(
     asked: list[str], tmp_path: Path, change: dict[str, Any]
 ) -> None:
-    """Another model is another set, and the cache holds nothing of it."""
+    """Another model is another set, and has other vectors in the cache."""
     cached = CacheOptions(path=str(tmp_path / "cache"))
     settings: dict[str, Any] = {"provider": "silent", "model": "a", "dim": 2, "cache": cached}
     before, after = stage(**settings), stage(**settings | change)
@@ -218,8 +218,8 @@ def test_a_package_that_names_no_model_in_its_identity_mixes_no_vectors(
     assert len(rows["vector"][0]) == after.facts.dim
 
 
-def test_a_text_that_was_cut_before_is_refused_where_the_settings_say_so(tmp_path: Path) -> None:
-    """Whatever the cache holds: rows must not depend on it."""
+def test_the_cached_vector_of_a_cut_text_is_not_used_with_truncation_refuse(tmp_path: Path) -> None:
+    """Rows must not depend on the cache."""
     cached = CacheOptions(path=str(tmp_path / "cache"))
     settings: dict[str, Any] = {"provider": "local", "model": make_model(tmp_path / "model"), "cache": cached}
     table = chunks_of(tmp_path, a=["the hive", "soup " * 500])
@@ -232,16 +232,16 @@ def test_a_text_that_was_cut_before_is_refused_where_the_settings_say_so(tmp_pat
     close_dense()
 
 
-def test_a_remembered_vector_of_another_length_is_made_anew(asked: list[str], tmp_path: Path) -> None:
-    """It is as if it were not there, and the right one takes its place."""
-    recipe = stage(cache=CacheOptions(path=str(tmp_path / "cache")))
+def test_a_cached_vector_of_another_length_is_replaced(asked: list[str], tmp_path: Path) -> None:
+    """It is a cache miss."""
+    dense = stage(cache=CacheOptions(path=str(tmp_path / "cache")))
     cache = VectorCache(tmp_path / "cache" / CACHE_FILE, 2**20)
-    cache.put(cache_space(recipe.facts, "cut"), ["one"], np.ones((1, 3), dtype=np.float32))
+    cache.put(cache_space(dense.facts, "cut"), ["one"], np.ones((1, 3), dtype=np.float32))
     table, context = chunks_of(tmp_path, a=["one", "two"]), ItemContext()
 
-    rows = run(recipe, table, tmp_path, context)["a"]
+    rows = run(dense, table, tmp_path, context)["a"]
 
     assert np.shape(rows["vector"].to_pylist()) == (2, 2)
     assert (context.counts["cache_hits"], context.counts["cache_misses"]) == (0, 2)
-    run(recipe, table, tmp_path)
+    run(dense, table, tmp_path)
     assert asked == ["one", "two"]

@@ -1,4 +1,4 @@
-"""The dense stage with an endpoint behind it, and what it remembers."""
+"""The dense stage with a remote endpoint and the vector cache."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ from ingest_tests.stages.conftest import item_of, write_table
 
 
 def _rows(stage: DenseStage, home: Path, texts: Sequence[str], context: ItemContext) -> pa.Table:
-    """What the stage makes of a document with these chunks."""
+    """Return the stage's rows for a document with these chunks."""
     rows = [
         {
             name: "" if pa.types.is_string(field.type) else None
@@ -66,13 +66,13 @@ def _closed_again() -> Any:
 
 
 def test_text_that_was_embedded_before_costs_no_request(tmp_path: Path):
-    """A changed document costs what is new; a forced run pays for all."""
+    """A changed document requests only its new texts; a forced run requests all."""
     with serving() as server:
         stage, first, second, forced = (
             _stage(server, tmp_path),
             ItemContext(),
             ItemContext(),
-            ItemContext(anew=True),
+            ItemContext(force=True),
         )
 
         before = _rows(stage, tmp_path, ["a", "b", "a"], first)
@@ -90,8 +90,8 @@ def test_text_that_was_embedded_before_costs_no_request(tmp_path: Path):
     )
 
 
-def test_rows_hold_the_endpoints_vectors_at_unit_length(tmp_path: Path):
-    """With the norm they had."""
+def test_rows_have_the_endpoints_vectors_at_unit_length(tmp_path: Path):
+    """With their original norm."""
     with serving() as server:
         rows = _rows(_stage(server, tmp_path), tmp_path, ["a", "b"], ItemContext())
 
@@ -103,8 +103,8 @@ def test_rows_hold_the_endpoints_vectors_at_unit_length(tmp_path: Path):
 def _spoiling(text: str, embedding: Any) -> VectorScript:
     def script(number: int, texts: list[str]) -> Reply:
         items = items_of(texts)
-        for item, given in zip(items, texts, strict=True):
-            item["embedding"] = embedding if given == text else item["embedding"]
+        for item, requested in zip(items, texts, strict=True):
+            item["embedding"] = embedding if requested == text else item["embedding"]
         return answer_of(items)
 
     return script
@@ -123,7 +123,7 @@ def _spoiling(text: str, embedding: Any) -> VectorScript:
     ids=["refused", "blocked", "failed at", "not finite", "too short", "zero"],
 )
 def test_a_chunk_without_a_vector_is_named(script: VectorScript, kind: type[ItemError], tmp_path: Path):
-    """In words and for programs, however it was found out."""
+    """In the error's message and detail, for every kind of failure."""
     with serving(script) as server:
         stage = _stage(server, tmp_path, batch_size=1)
         with pytest.raises(kind, match="chunk 1") as caught:
@@ -133,8 +133,8 @@ def test_a_chunk_without_a_vector_is_named(script: VectorScript, kind: type[Item
 
 
 @pytest.mark.parametrize(("status", "kind"), [(500, EndpointBusy), (401, EndpointDenied)])
-def test_no_chunk_is_named_where_none_is_at_fault(status: int, kind: type[ItemError], tmp_path: Path):
-    """Who reads the message would look at a text that is fine."""
+def test_no_chunk_is_named_if_the_endpoint_is_at_fault(status: int, kind: type[ItemError], tmp_path: Path):
+    """A user would search a valid text for the cause."""
     with serving(lambda n, texts: None if texts == ["good"] else refused(status)) as server:
         stage = _stage(server, tmp_path, batch_size=1)
         with pytest.raises(kind, match=r"^The endpoint") as caught:
@@ -143,8 +143,8 @@ def test_no_chunk_is_named_where_none_is_at_fault(status: int, kind: type[ItemEr
     assert not {"index", "chunk_id"} & set(caught.value.detail)
 
 
-def test_vectors_of_a_document_that_fails_are_kept(tmp_path: Path):
-    """They are paid for: when the endpoint is mended, only the others are asked for."""
+def test_vectors_of_a_document_that_fails_are_cached(tmp_path: Path):
+    """They are paid for: after the endpoint is fixed, only the others are requested."""
     state = {"refuses": True}
     script: VectorScript = lambda n, asked: (  # noqa: E731
         refused(400) if state["refuses"] and "bad" in asked else None
@@ -154,17 +154,17 @@ def test_vectors_of_a_document_that_fails_are_kept(tmp_path: Path):
         stage = _stage(server, tmp_path, batch_size=1, max_in_flight=1)
         with pytest.raises(TextRefused):
             _rows(stage, tmp_path, texts, context)
-        made, state["refuses"] = len(server.asked), False
+        requests, state["refuses"] = len(server.asked), False
 
         _rows(stage, tmp_path, texts, ItemContext())
 
     assert server.inputs[0] == ["good one"]
     assert context.counts["requests"] == 1
-    assert "good one" not in [text for asked in server.inputs[made:] for text in asked]
+    assert "good one" not in [text for asked in server.inputs[requests:] for text in asked]
 
 
-def test_a_long_document_that_fails_near_its_end_has_not_paid_for_nothing(tmp_path: Path):
-    """The second attempt asks for what the first did not get."""
+def test_a_retry_of_a_long_document_requests_only_the_missing_vectors(tmp_path: Path):
+    """The vectors of the first attempt are in the cache."""
     texts = [f"text {n}" for n in range(700)]
     state = {"is_dead": True}
     script: VectorScript = lambda n, asked: (  # noqa: E731

@@ -1,4 +1,4 @@
-"""A document goes through Docling and comes out as a row."""
+"""A document is read by Docling and becomes a row."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ STAGE = DoctagsStage()
 
 
 def planned(path: Path, content: bytes = MARKDOWN) -> WorkItem:
-    """The item of a file that the documents stage has seen."""
+    """Return the planned item of a file in the documents table."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     digest = hashlib.sha256(content).hexdigest()
@@ -31,7 +31,7 @@ def planned(path: Path, content: bytes = MARKDOWN) -> WorkItem:
 
 
 def test_a_markdown_file_becomes_doctags_and_a_docling_document(tmp_path: Path) -> None:
-    """With counters, its title, and why the row is current."""
+    """With counters, title and fingerprint."""
     item = planned(tmp_path / "bridge.md")
 
     rows = STAGE.rows(item, CONTEXT)
@@ -55,8 +55,8 @@ def test_the_same_file_gives_the_same_row_in_any_folder(tmp_path: Path) -> None:
     assert STAGE.rows(second, CONTEXT).equals(STAGE.rows(first, CONTEXT))
 
 
-def test_other_bytes_or_another_kind_of_file_make_another_fingerprint(tmp_path: Path) -> None:
-    """The media type decides which parser reads the bytes."""
+def test_bytes_and_media_type_are_in_the_fingerprint(tmp_path: Path) -> None:
+    """The media type selects the parser."""
     marks = {
         planned(tmp_path / "bridge.md").fingerprint,
         planned(tmp_path / "bridge.md", MARKDOWN + b"!").fingerprint,
@@ -66,8 +66,8 @@ def test_other_bytes_or_another_kind_of_file_make_another_fingerprint(tmp_path: 
     assert len(marks) == 3
 
 
-def test_a_file_that_changed_since_it_was_acquired_is_refused(tmp_path: Path) -> None:
-    """The row would carry the old hash and the new text."""
+def test_a_file_that_changed_since_it_was_acquired_is_rejected(tmp_path: Path) -> None:
+    """The row would have the old hash and the new text."""
     item = planned(tmp_path / "bridge.md")
     (tmp_path / "bridge.md").write_text("# Other")
 
@@ -76,7 +76,7 @@ def test_a_file_that_changed_since_it_was_acquired_is_refused(tmp_path: Path) ->
 
 
 def test_more_workers_mean_fewer_threads_and_the_same_row(tmp_path: Path) -> None:
-    """Rows do not depend on how many items run beside them."""
+    """Rows do not depend on the number of workers."""
     item = planned(tmp_path / "bridge.md")
 
     assert STAGE.rows(item, replace(CONTEXT, workers=64)).equals(STAGE.rows(item, CONTEXT))

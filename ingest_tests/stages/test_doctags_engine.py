@@ -1,4 +1,4 @@
-"""Who reads pages is part of why a page document is current, and of no other."""
+"""The engine's identity is in the fingerprints of page formats (PDF, images), and in no others."""
 
 import hashlib
 import pickle
@@ -21,13 +21,13 @@ from ingest_tests.stages.conftest import BATCH, CONTEXT, item_of, write_table
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(64)
 FILES = {"page.html": b"<html><body>May</body></html>", "report.pdf": pdf([[]]), "photo.png": PICTURE}
-ENVIRON = {"HF_HOME": "/nowhere", "VLM_KEY": "sk-nobody-may-see-this"}
+ENVIRON = {"HF_HOME": "/nowhere", "VLM_KEY": "sk-secret-of-this-test"}
 SERVER = VlmOptions(url="http://127.0.0.1:1/v1", model="granite", api_key_env="VLM_KEY")
 
 
 @pytest.fixture
 def documents(tmp_path: Path) -> Table:
-    """A web page, a PDF and a picture, as the documents stage has them."""
+    """The documents table of a web page, a PDF and a picture."""
     rows = {
         known.doc_id: DocumentsStage().rows(_item(known, tmp_path), CONTEXT) for known in _known(tmp_path)
     }
@@ -35,13 +35,13 @@ def documents(tmp_path: Path) -> Table:
 
 
 def _known(folder: Path) -> list[KnownFile]:
-    found = []
+    files = []
     for number, (name, content) in enumerate(FILES.items()):
         path = folder / name
         path.write_bytes(content)
         digest = hashlib.sha256(content).hexdigest()
-        found.append(KnownFile(name, BATCH, number, "docs", str(path), digest, len(content)))
-    return found
+        files.append(KnownFile(name, BATCH, number, "docs", str(path), digest, len(content)))
+    return files
 
 
 def _item(known: KnownFile, folder: Path):
@@ -53,19 +53,19 @@ def _stage(**settings: object) -> DoctagsStage:
     return DoctagsStage(options, choose_engine(options, ENVIRON))
 
 
-def _marks(stage: DoctagsStage, documents: Table) -> dict[str, str]:
+def _fingerprints(stage: DoctagsStage, documents: Table) -> dict[str, str]:
     items = work_items(stage, stage.candidates(documents), Layout(Path("/home")), BATCH, None, {})
     return {item.item_id: item.fingerprint for item in items}
 
 
 def _stale(before: DoctagsStage, after: DoctagsStage, documents: Table) -> set[str]:
-    """What has to be read again."""
-    old, new = _marks(before, documents), _marks(after, documents)
+    """Return the documents that must be read again."""
+    old, new = _fingerprints(before, documents), _fingerprints(after, documents)
     return {name for name in old if old[name] != new[name]}
 
 
-def test_models_that_arrive_make_pages_stale_and_nothing_else(documents: Table, tmp_path: Path):
-    """Under auto, a pull changes who reads them; web pages are none of its business."""
+def test_new_models_make_only_page_formats_stale(documents: Table, tmp_path: Path):
+    """With `auto`, downloaded models change the engine; web pages do not use it."""
     folder = tmp_path / "models"
     before = _stage(artifacts_path=str(folder))
     write_hollow_models(folder)
@@ -76,8 +76,8 @@ def test_models_that_arrive_make_pages_stale_and_nothing_else(documents: Table, 
     assert config_hash(before) != config_hash(after)
 
 
-def test_other_models_make_pages_stale(documents: Table, tmp_path: Path):
-    """Weights are what reads."""
+def test_other_weights_make_page_formats_stale(documents: Table, tmp_path: Path):
+    """The fingerprint contains the hash of the weights."""
     folder = write_hollow_models(tmp_path / "models")
     before = _stage(artifacts_path=str(folder))
     write_hollow_models(folder, LAYOUT, content=b"\x01" * 8)
@@ -86,7 +86,7 @@ def test_other_models_make_pages_stale(documents: Table, tmp_path: Path):
 
 
 def test_naming_the_engine_that_was_chosen_makes_nothing_stale(documents: Table, tmp_path: Path):
-    """What decides is who reads, not how it was asked for."""
+    """The fingerprint contains the chosen engine, not the setting."""
     folder = str(write_hollow_models(tmp_path / "models"))
 
     assert _stale(_stage(), _stage(pdf="embedded"), documents) == set()
@@ -97,12 +97,12 @@ def test_naming_the_engine_that_was_chosen_makes_nothing_stale(documents: Table,
 
 
 def test_the_model_free_engine_leaves_pictures_current(documents: Table):
-    """They are read as before."""
+    """They are read in the same way as before."""
     assert _stale(_stage(), _stage(pdf="native"), documents) == {"report.pdf"}
 
 
-def test_ocr_is_for_pages_alone(documents: Table):
-    """Web pages have no pages without text."""
+def test_ocr_is_in_the_fingerprint_of_page_formats_only(documents: Table):
+    """Web pages never need it."""
     assert _stale(_stage(), _stage(ocr=False), documents) == {"report.pdf", "photo.png"}
 
 
@@ -118,8 +118,10 @@ def test_ocr_is_for_pages_alone(documents: Table):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_another_question_to_a_vision_model_makes_pages_stale(change: dict[str, object], documents: Table):
-    """Who is asked, and what."""
+def test_another_request_to_a_vision_model_makes_page_formats_stale(
+    change: dict[str, object], documents: Table
+):
+    """Another server, model or prompt gives another answer."""
     before, after = (_stage(pdf="vlm", vlm=SERVER.model_copy(update=update)) for update in ({}, change))
 
     assert _stale(before, after, documents) == {"report.pdf", "photo.png"}
@@ -128,7 +130,7 @@ def test_another_question_to_a_vision_model_makes_pages_stale(change: dict[str, 
 @pytest.mark.parametrize(
     "change", [{"timeout_seconds": 7.0}, {"concurrency": 7}, {"api_key_env": ""}], ids=str
 )
-def test_how_patiently_a_vision_model_is_asked_makes_nothing_stale(
+def test_timeouts_and_concurrency_of_a_vision_model_make_nothing_stale(
     change: dict[str, object], documents: Table
 ):
     """The answer is the same."""
@@ -138,9 +140,9 @@ def test_how_patiently_a_vision_model_is_asked_makes_nothing_stale(
 
 
 def test_the_footer_names_the_engine_and_its_models(tmp_path: Path):
-    """A table describes itself when everything else is lost."""
+    """A table describes itself, even without the settings and databases."""
     docling = _stage(artifacts_path=str(write_hollow_models(tmp_path / "models")))
-    layout, tables = (found.content_hash[:12] for found in docling.engine.models)
+    layout, tables = (model.content_hash[:12] for model in docling.engine.models)
 
     assert _stage().footer() == {"pdf_engine": "embedded"}
     assert docling.footer() == {
@@ -150,16 +152,16 @@ def test_the_footer_names_the_engine_and_its_models(tmp_path: Path):
     assert _stage(pdf="vlm", vlm=SERVER).footer() == {"pdf_engine": "vlm", "pdf_models": "granite"}
 
 
-def test_the_key_does_not_travel_with_the_stage():
-    """Workers take it from their own environment."""
+def test_the_api_key_is_not_pickled_with_the_stage():
+    """Workers read it from their own environment."""
     stage = _stage(pdf="vlm", vlm=SERVER)
 
     assert ENVIRON["VLM_KEY"].encode() not in pickle.dumps(stage)
     assert ENVIRON["VLM_KEY"] not in repr(stage) + str(stage.config())
 
 
-def test_a_worker_elsewhere_does_as_the_plan_says(documents: Table, tmp_path: Path, monkeypatch):
-    """Not as it would choose by itself: there the models are gone, and it says so."""
+def test_a_worker_uses_the_engine_of_the_plan(documents: Table, tmp_path: Path, monkeypatch):
+    """It fails if the models are missing there, and does not choose another engine."""
     folder = write_hollow_models(tmp_path / "models")
     stage = _stage(artifacts_path=str(folder))
     items = {

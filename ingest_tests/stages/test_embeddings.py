@@ -1,4 +1,4 @@
-"""Vectors and term counts stand beside the chunks they belong to."""
+"""Vectors and term counts have the ids and the order of their chunks."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -36,19 +36,19 @@ def chunks(doctags_table: Callable[..., Table], tmp_path: Path) -> dict[str, pa.
 
 
 def embed(stage: DenseStage | LexicalStage, table: Table, home: Path) -> dict[str, pa.Table]:
-    """What a stage makes of every document of a chunks table."""
+    """Return a stage's rows for every document of a chunks table."""
     found = candidates(stage, table)
     return {c.item_id: stage.rows(item_of(stage, c, home), CONTEXT) for c in found}
 
 
 def candidates(stage: DenseStage | LexicalStage, chunks: Table) -> list[Candidate]:
-    """What a stage could work on, all of it in English."""
+    """Return a stage's candidates, with English as every document's language."""
     reads = [chunks] if isinstance(stage, DenseStage) else [chunks, admitting(chunks)]
     return list(stage.candidates(*reads))
 
 
 def test_every_chunk_has_a_unit_vector(chunks: dict[str, pa.Table], tmp_path: Path) -> None:
-    """In the chunks' order, under their ids, with the length the model gave."""
+    """In the chunks' order, with their ids, and with the length that the model returned."""
     table = write_table(tmp_path / "chunks.parquet", CHUNKS, chunks)
 
     made = embed(DenseStage(), table, tmp_path)
@@ -66,7 +66,7 @@ def test_every_chunk_has_a_unit_vector(chunks: dict[str, pa.Table], tmp_path: Pa
 def test_a_documents_rows_do_not_depend_on_its_neighbours(
     chunks: dict[str, pa.Table], tmp_path: Path, stage: DenseStage | LexicalStage
 ) -> None:
-    """Bit for bit, wherever in the table its chunks stand."""
+    """Bit for bit, wherever in the table its chunks are."""
     crowd = write_table(tmp_path / "crowd.parquet", CHUNKS, chunks)
     alone = write_table(tmp_path / "alone.parquet", CHUNKS, {"docs:b": chunks["docs:b"]})
 
@@ -89,7 +89,7 @@ def test_every_chunk_has_its_terms(chunks: dict[str, pa.Table], tmp_path: Path) 
         assert "bridg" in row["terms"]
 
 
-def test_a_table_that_was_replaced_is_counted_anew(chunks: dict[str, pa.Table], tmp_path: Path) -> None:
+def test_terms_of_a_replaced_table_are_counted_again(chunks: dict[str, pa.Table], tmp_path: Path) -> None:
     """Under the same name, with the same rows in the same places."""
     path, stage = tmp_path / "chunks.parquet", LexicalStage()
     embed(stage, write_table(path, CHUNKS, chunks), tmp_path)
@@ -102,10 +102,10 @@ def test_a_table_that_was_replaced_is_counted_anew(chunks: dict[str, pa.Table], 
     assert made["docs:a"]["terms"].to_pylist() == [["snow"]] * len(column)
 
 
-def test_a_documents_language_is_part_of_why_its_terms_are_current(
+def test_a_documents_language_is_in_the_fingerprint_of_its_terms(
     chunks: dict[str, pa.Table], tmp_path: Path
 ) -> None:
-    """But only where stems or stop words ask for it, and it is not set for all."""
+    """But only if stemming or stop words need it, and the settings do not fix the language."""
     table = write_table(tmp_path / "chunks.parquet", CHUNKS, chunks)
     dutch = tmp_path / "dutch.parquet"
     verdicts = {"doc_id": list(chunks), "language": ["nl"] * len(chunks)}
@@ -114,7 +114,7 @@ def test_a_documents_language_is_part_of_why_its_terms_are_current(
     def changes(options: LexicalOptions) -> bool:
         stage = LexicalStage(options)
         english, other = candidates(stage, table), stage.candidates(table, Table("admission", (dutch,)))
-        return [c.upstream for c in english] != [c.upstream for c in other]
+        return [c.input_fingerprint for c in english] != [c.input_fingerprint for c in other]
 
     assert changes(LexicalOptions())
     assert changes(LexicalOptions(stemming=False))
@@ -122,39 +122,39 @@ def test_a_documents_language_is_part_of_why_its_terms_are_current(
     assert not changes(LexicalOptions(stemming=False, stop_words=False))
 
 
-def test_a_language_nobody_has_rules_for_is_refused_at_once() -> None:
-    """In one line that says which there are."""
-    with pytest.raises(ConfigError, match=r"^embeddings.lexical.language: .*'xy'; known are .*en.*$"):
+def test_a_language_without_stemmer_is_rejected_at_once() -> None:
+    """In one line that lists the known languages."""
+    with pytest.raises(ConfigError, match=r"^embeddings.lexical.language: .*'xy'; use one of .*en.*$"):
         LexicalStage(LexicalOptions(language="xy"))
 
 
 def test_candidates_are_the_chunked_documents_with_their_fingerprints(
     chunks: dict[str, pa.Table], tmp_path: Path
 ) -> None:
-    """Staleness flows down the graph through them."""
+    """Fingerprints make later stages stale."""
     table = write_table(tmp_path / "chunks.parquet", CHUNKS, chunks)
     first = chunks["docs:a"].num_rows
 
-    found = [(c.item_id, c.upstream, dict(c.meta)) for c in DenseStage().candidates(table)]
+    found = [(c.item_id, c.input_fingerprint, dict(c.meta)) for c in DenseStage().candidates(table)]
 
     assert found == [
-        ("docs:a", "mark of docs:a", {"row": 0, "rows": first}),
-        ("docs:b", "mark of docs:b", {"row": first, "rows": chunks["docs:b"].num_rows}),
+        ("docs:a", "fingerprint of docs:a", {"row": 0, "rows": first}),
+        ("docs:b", "fingerprint of docs:b", {"row": first, "rows": chunks["docs:b"].num_rows}),
     ]
 
 
 @pytest.mark.parametrize("shift", [-1, 1])
-def test_chunks_that_moved_underneath_are_refused(
+def test_chunks_that_moved_since_the_plan_are_rejected(
     chunks: dict[str, pa.Table], tmp_path: Path, shift: int
 ) -> None:
-    """A vector under another document's name would poison every search."""
+    """A vector under another document's id would make every search wrong."""
     table = write_table(tmp_path / "chunks.parquet", CHUNKS, chunks)
     candidate = candidates(LexicalStage(), table)[0 if shift > 0 else 1]
     moved = replace(candidate, meta={**candidate.meta, "row": candidate.meta["row"] + shift})
 
-    with pytest.raises(ContractBroken, match="moved while they were read"):
+    with pytest.raises(ContractBroken, match="changed while they were read"):
         read_chunks(item_of(LexicalStage(), moved, tmp_path))
-    with pytest.raises(ContractBroken, match="moved while they were read"):
+    with pytest.raises(ContractBroken, match="changed while they were read"):
         LexicalStage().rows(item_of(LexicalStage(), moved, tmp_path), CONTEXT)
 
 

@@ -21,7 +21,7 @@ ROWS = DOCUMENTS * CHUNKS_EACH
 
 @pytest.fixture
 def chunks(tmp_path: Path) -> Path:
-    """A chunks table, with what the stage reads of it."""
+    """A chunks table with the columns that the stage reads."""
     documents = [f"doc {number // CHUNKS_EACH}" for number in range(ROWS)]
     columns = {
         "chunk_id": [f"chunk {number}" for number in range(ROWS)],
@@ -43,7 +43,7 @@ def item(chunks: Path, document: int) -> WorkItem:
 
 
 def test_every_document_is_counted_in_its_own_language(chunks: Path) -> None:
-    """Whichever languages its neighbours are in."""
+    """Whatever the languages of its neighbours are."""
     for document in range(DOCUMENTS):
         rows = LexicalStage().rows(item(chunks, document), CONTEXT)
 

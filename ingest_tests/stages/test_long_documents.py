@@ -1,4 +1,4 @@
-"""Which documents are read by ranges of pages, and where their pages rest meanwhile."""
+"""Which documents are read in page ranges, and how these pages are stored until they are merged."""
 
 from dataclasses import replace
 from functools import partial
@@ -9,48 +9,48 @@ import pytest
 from ingest_assets.core.errors import DocumentChanged
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.parsing.media import PDF
-from ingest_assets.parsing.page_ranges import SHORTEST
+from ingest_assets.parsing.page_ranges import MIN_RANGE_PAGES
 from ingest_assets.stages.base import ADOPTS
 from ingest_assets.stages.doctags import (
     DoctagsStage,
     PageCounter,
     PageStore,
     RangeReader,
-    long_suspects,
+    large_pdfs,
     range_items,
 )
 from ingest_tests.parsing.pdf.papers import WIDTH, Sheet, paper
 
 MIB = 1024 * 1024
-PAGES = 2 * SHORTEST
+PAGES = 2 * MIN_RANGE_PAGES
 STAGE = DoctagsStage()
 TWO = ItemContext(workers=2)
 
 
 def _item(name: str, mebibytes: float, mime: str = PDF, **meta: object) -> WorkItem:
-    return WorkItem(name, f"mark of {name}", meta={"mime": mime, **meta}, cost_hint=mebibytes * MIB)
+    return WorkItem(name, f"fingerprint of {name}", meta={"mime": mime, **meta}, cost_hint=mebibytes * MIB)
 
 
 def _names(items: list[WorkItem]) -> list[str]:
     return [item.item_id for item in items]
 
 
-def test_a_document_that_is_most_of_a_workers_share_is_suspected():
-    """The others are done while it is read; of many alike, none keeps anybody waiting."""
+def test_a_pdf_above_half_of_a_workers_share_is_large():
+    """One worker would still read it when the others are idle; many PDFs of one size keep all busy."""
     small = [_item(f"small-{number}", 1) for number in range(10)]
 
-    assert _names(long_suspects([*small, _item("book", 40)], workers=2)) == ["book"]
-    assert _names(long_suspects([_item("alone", 3)], workers=4)) == ["alone"]
-    assert long_suspects(small, workers=2) == []
-    assert len(long_suspects([_item(str(number), 1) for number in range(3)], workers=2)) == 3
+    assert _names(large_pdfs([*small, _item("book", 40)], workers=2)) == ["book"]
+    assert _names(large_pdfs([_item("alone", 3)], workers=4)) == ["alone"]
+    assert large_pdfs(small, workers=2) == []
+    assert len(large_pdfs([_item(str(number), 1) for number in range(3)], workers=2)) == 3
 
 
-def test_what_cannot_be_shared_is_not_suspected():
-    """One worker, another format, a few pages, a document that only moved."""
-    assert long_suspects([_item("alone", 3)], workers=1) == []
-    assert long_suspects([_item("page", 3, "text/html")], workers=2) == []
-    assert long_suspects([_item("note", 0.05)], workers=2) == []
-    assert long_suspects([_item("moved", 3, **{ADOPTS: "rows"})], workers=2) == []
+def test_documents_that_cannot_be_split_are_not_large():
+    """One worker, another format, few pages, a document that only moved."""
+    assert large_pdfs([_item("alone", 3)], workers=1) == []
+    assert large_pdfs([_item("page", 3, "text/html")], workers=2) == []
+    assert large_pdfs([_item("note", 0.05)], workers=2) == []
+    assert large_pdfs([_item("moved", 3, **{ADOPTS: "rows"})], workers=2) == []
 
 
 def _page(sheet: Sheet, number: int) -> None:
@@ -60,7 +60,7 @@ def _page(sheet: Sheet, number: int) -> None:
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory: pytest.TempPathFactory) -> WorkItem:
-    """A PDF with enough pages for two ranges, planned."""
+    """A planned PDF with enough pages for two ranges."""
     from ingest_tests.stages.test_doctags import planned
 
     content = paper(*(partial(_page, number=number) for number in range(PAGES)))
@@ -68,7 +68,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> WorkItem:
 
 
 def test_pages_that_were_read_ahead_make_the_same_row(book: WorkItem):
-    """The document's own turn puts them together."""
+    """The document's worker merges them."""
     counted = PageCounter(STAGE)(book, TWO).counts["pages"]
     alone = STAGE.rows(book, TWO)
     ranges = range_items({book.item_id: counted}, [book], workers=2)
@@ -78,23 +78,23 @@ def test_pages_that_were_read_ahead_make_the_same_row(book: WorkItem):
 
     assert counted == PAGES
     assert len({item.item_id for item in ranges}) == 2
-    assert PageStore(book).known().is_whole
+    assert PageStore(book).load().is_complete
     assert STAGE.rows(book, TWO) == alone
 
 
-def test_a_range_that_is_there_is_not_read_again_unless_all_is(book: WorkItem):
-    """A killed run finds its pages; a forced one wants none of them."""
+def test_a_stored_range_is_not_read_again_unless_forced(book: WorkItem):
+    """The next run after a killed one uses the stored pages; a forced run does not."""
     first, _ = range_items({book.item_id: PAGES}, [book], workers=2)
     path = Path(RangeReader(STAGE)(first, TWO).outputs[0])
-    path.write_bytes(b"left by somebody")
+    path.write_bytes(b"stored before")
 
     RangeReader(STAGE)(first, TWO)
-    assert path.read_bytes() == b"left by somebody"
-    RangeReader(STAGE)(first, replace(TWO, anew=True))
-    assert path.read_bytes() != b"left by somebody"
+    assert path.read_bytes() == b"stored before"
+    RangeReader(STAGE)(first, replace(TWO, force=True))
+    assert path.read_bytes() != b"stored before"
 
 
-def test_a_damaged_range_counts_as_absent(book: WorkItem):
+def test_a_damaged_range_is_ignored(book: WorkItem):
     """Its pages are read with the document."""
     alone = STAGE.rows(book, TWO)
     first, _ = range_items({book.item_id: PAGES}, [book], workers=2)
@@ -104,14 +104,14 @@ def test_a_damaged_range_counts_as_absent(book: WorkItem):
     assert STAGE.rows(book, TWO) == alone
 
 
-def test_short_documents_and_uncounted_ones_are_left_to_their_own_turn(book: WorkItem):
-    """One that failed to be counted will say why when it is read."""
+def test_short_documents_and_uncounted_ones_are_not_split(book: WorkItem):
+    """A document whose pages cannot be counted reports its error when it is read."""
     assert range_items({book.item_id: PAGES - 1}, [book], workers=2) == []
     assert range_items({}, [book], workers=2) == []
 
 
-def test_a_file_that_changed_since_it_was_planned_gives_no_pages(tmp_path: Path):
-    """They would be put together with those of the file as it was."""
+def test_pages_of_a_file_that_changed_since_the_plan_are_not_read(tmp_path: Path):
+    """They would be merged with pages of the old file."""
     from ingest_tests.stages.test_doctags import planned
 
     item = planned(tmp_path / "book.pdf", paper(partial(_page, number=1)))
@@ -121,4 +121,4 @@ def test_a_file_that_changed_since_it_was_planned_gives_no_pages(tmp_path: Path)
     with pytest.raises(DocumentChanged):
         RangeReader(STAGE)(first, TWO)
 
-    assert PageStore(item).known().numbers == frozenset()
+    assert PageStore(item).load().numbers == frozenset()

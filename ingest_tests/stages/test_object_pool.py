@@ -1,4 +1,4 @@
-"""Warm tools serve one item at a time, whatever threads ask for them."""
+"""Pooled tools are used by one item at a time, from any number of threads."""
 
 import threading
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from ingest_tests.stages.conftest import CONTEXT, admitting, bridge, item_of
 
 
 class Tool:
-    """Something that takes notice when two use it at once."""
+    """An object that notices when two threads use it at once."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,25 +27,25 @@ class Tool:
 
 
 def test_a_tool_is_opened_once_and_used_again() -> None:
-    """For equal arguments; others get their own."""
-    lending = ObjectPool(Tool)
+    """For equal arguments; other arguments open another tool."""
+    tools = ObjectPool(Tool)
 
-    with lending.lend("a") as first:
+    with tools.lend("a") as first:
         pass
-    with lending.lend("a") as second, lending.lend("b") as other:
+    with tools.lend("a") as second, tools.lend("b") as other:
         pass
 
     assert first is second
     assert other.name == "b"
 
 
-def test_nobody_shares_a_tool_and_no_more_are_opened_than_are_needed() -> None:
+def test_tools_are_never_shared_and_at_most_one_per_thread_is_opened() -> None:
     """Eight threads, each many times."""
     opened: list[Tool] = []
-    lending = ObjectPool(lambda name: opened.append(Tool(name)) or opened[-1])
+    tools = ObjectPool(lambda name: opened.append(Tool(name)) or opened[-1])
 
     def use(_: int) -> bool:
-        with lending.lend("a") as tool:
+        with tools.lend("a") as tool:
             is_alone = tool.is_used.acquire(blocking=False)
             tool.is_used.release()
             return is_alone
@@ -57,26 +57,26 @@ def test_nobody_shares_a_tool_and_no_more_are_opened_than_are_needed() -> None:
     assert len(opened) <= 8
 
 
-def test_a_failed_item_gives_its_tool_back() -> None:
-    """A bad document must not cost a converter."""
-    lending = ObjectPool(Tool)
-    with pytest.raises(ItemError), lending.lend("a") as first:
+def test_a_failed_item_returns_its_tool() -> None:
+    """A bad document must not make the pool open another converter."""
+    tools = ObjectPool(Tool)
+    with pytest.raises(ItemError), tools.lend("a") as first:
         raise ItemError("bad document")
 
-    with lending.lend("a") as second:
+    with tools.lend("a") as second:
         assert second is first
 
 
 def test_a_stuck_item_keeps_its_tool_and_the_next_gets_another() -> None:
-    """A thread cannot be stopped, so what it uses is lost with it."""
-    lending = ObjectPool(Tool)
+    """A thread cannot be stopped, so its tool is lost."""
+    tools = ObjectPool(Tool)
 
-    with lending.lend("a") as stuck, lending.lend("a") as next_one:
+    with tools.lend("a") as stuck, tools.lend("a") as next_one:
         assert stuck is not next_one
 
 
 def test_threads_chunk_as_one_does(doctags_table: Callable[..., Table], tmp_path: Path) -> None:
-    """Tokenizers change while they are used, so no two threads may have the same one."""
+    """Tokenizers change while they are used, so threads must not share one."""
     stage = ChunksStage()
     table = doctags_table({f"docs:{n}": bridge(paragraphs=n) for n in range(1, 25)})
     items = [item_of(stage, candidate, tmp_path) for candidate in stage.candidates(table, admitting(table))]
@@ -90,7 +90,7 @@ def test_threads_chunk_as_one_does(doctags_table: Callable[..., Table], tmp_path
 
 @pytest.mark.slow
 def test_threads_read_pdfs_as_one_does() -> None:
-    """PDFium, the layout model and the OCR engine are not made for several threads."""
+    """PDFium, the layout model and the OCR engine are not thread-safe."""
     stage = DoctagsStage()
     items = [_pdf(name) for name in ("capping-and-moisture-trial.pdf", "library-roof-letter-scan.pdf")]
     alone = [stage.rows(item, CONTEXT) for item in items]

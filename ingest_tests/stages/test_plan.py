@@ -1,4 +1,4 @@
-"""The plan: pure, in order, and stale exactly where something changed."""
+"""The plan: pure, in order, and stale exactly for what changed."""
 
 import pickle
 from dataclasses import dataclass
@@ -37,14 +37,17 @@ class Graph:
     lexical: LexicalOptions = LexicalOptions()
 
     def fingerprints(self, content: str = "hash") -> dict[str, str]:
-        """One document's fingerprint at each stage, each chained to the one above."""
+        """Return one document's fingerprint at each stage, each chained to the stage before."""
 
-        def mark(stage: Stage, upstream: str) -> str:
+        def fingerprint(stage: Stage, upstream: str) -> str:
             return item_of(stage, Candidate("docs:a", upstream), HOME).fingerprint
 
-        doctags = mark(DoctagsStage(self.parsing), content)
-        chunks = mark(ChunksStage(self.chunks), doctags)
-        dense, lexical = mark(DenseStage(self.dense), chunks), mark(LexicalStage(self.lexical), chunks)
+        doctags = fingerprint(DoctagsStage(self.parsing), content)
+        chunks = fingerprint(ChunksStage(self.chunks), doctags)
+        dense, lexical = (
+            fingerprint(DenseStage(self.dense), chunks),
+            fingerprint(LexicalStage(self.lexical), chunks),
+        )
         return {"doctags": doctags, "chunks": chunks, "dense": dense, "lexical": lexical}
 
 
@@ -76,7 +79,7 @@ def test_other_content_makes_everything_stale() -> None:
 
 
 def test_a_plan_keeps_the_order_given_and_names_its_parts() -> None:
-    """Rows will stand in that order."""
+    """The table's rows have the same order."""
     candidates = [Candidate(name, "up", {"row": n}, ("in",), n) for n, name in enumerate(["b", "c", "a"])]
 
     items = list(work_items(LexicalStage(), candidates, Layout(HOME), BATCH, None, {}))
@@ -101,7 +104,7 @@ def test_a_plan_keeps_the_order_given_and_names_its_parts() -> None:
 def test_an_item_is_done_when_its_table_or_its_part_is_current(
     stored: str | None, staged: str | None, done: bool
 ) -> None:
-    """After a crash the parts count; a stale part does not hide a current table."""
+    """After a crash, parts are used; a stale part does not hide a current table."""
     candidate = Candidate("a", "up")
     now = item_of(LexicalStage(), candidate, HOME).fingerprint
     marks = {"now": now, "old": "old"}
@@ -115,7 +118,7 @@ def test_an_item_is_done_when_its_table_or_its_part_is_current(
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_failure_is_known_only_for_the_same_fingerprint(same: bool) -> None:
-    """A changed document is tried again."""
+    """A changed document is retried."""
     candidate = Candidate("a", "up")
     now = item_of(LexicalStage(), candidate, HOME).fingerprint
     error = StageError.of(CorruptDocument("broken"), stage="lexical", item_id="a")
@@ -127,8 +130,8 @@ def test_a_failure_is_known_only_for_the_same_fingerprint(same: bool) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
-def test_a_stage_is_a_picklable_recipe(stage: Stage) -> None:
-    """It travels to worker processes and means the same there."""
+def test_a_stage_can_be_pickled(stage: Stage) -> None:
+    """It is sent to worker processes and has the same configuration there."""
     again = pickle.loads(pickle.dumps(stage))
 
     assert again == stage
@@ -142,6 +145,6 @@ def test_no_two_stages_share_a_name_or_a_table() -> None:
 
 @pytest.mark.parametrize("stage", STAGES[1:4], ids=lambda stage: stage.name)
 def test_the_libraries_that_decide_a_row_are_installed_ones(stage: Stage) -> None:
-    """A misspelt package name would read `absent` for ever and never make anything stale."""
+    """A misspelled package name would always read `absent` and never make anything stale."""
     assert stage.libraries()
     assert "absent" not in stage.libraries().values()

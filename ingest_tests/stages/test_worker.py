@@ -1,4 +1,4 @@
-"""The one worker of every stage."""
+"""The worker of every stage."""
 
 import pickle
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from ingest_assets.core.errors import ContractBroken
 from ingest_assets.core.items import ItemContext, Record, WorkItem
 from ingest_assets.core.layout import Layout
 from ingest_assets.core.schemas import LEXICAL, TableSpec
-from ingest_assets.stages.base import OtherRecipe, StageWorker, deciding
+from ingest_assets.stages.base import StageMismatch, StageWorker, row_settings
 from ingest_assets.storage.table import Parts
 from ingest_tests.stages.conftest import BATCH, CONTEXT
 
 
 @dataclass(frozen=True)
 class CountedStage:
-    """Makes as many rows as it is told."""
+    """Makes `made` rows."""
 
     name: ClassVar[str] = "counted"
     version: ClassVar[str] = "1"
@@ -43,12 +43,12 @@ class CountedStage:
 
 
 def parts(home: Path) -> Parts:
-    """What the worker has staged."""
+    """Return the parts that the worker has staged."""
     return Parts(Layout(home), LEXICAL, BATCH)
 
 
 def test_rows_are_staged_under_the_items_fingerprint(tmp_path: Path) -> None:
-    """The result says how many and where, and holds no row itself."""
+    """The result has the number of rows and their path, but no rows."""
     worker = StageWorker(CountedStage(3), str(tmp_path), BATCH)
 
     result = worker(WorkItem("docs:a", "f"), ItemContext())
@@ -59,26 +59,26 @@ def test_rows_are_staged_under_the_items_fingerprint(tmp_path: Path) -> None:
     assert parts(tmp_path).read("docs:a")["ordinal"].to_pylist() == [0, 1, 2]
 
 
-def test_an_item_without_rows_is_refused_and_stages_nothing(tmp_path: Path) -> None:
-    """Done means at least one row: an empty part would be done for nobody and tried for ever."""
+def test_an_item_without_rows_fails_and_stages_nothing(tmp_path: Path) -> None:
+    """Done means at least one row: an item with an empty part would be retried in every run."""
     worker = StageWorker(CountedStage(0), str(tmp_path), BATCH)
 
-    with pytest.raises(ContractBroken, match="counted made no row"):
+    with pytest.raises(ContractBroken, match="counted returned no rows"):
         worker(WorkItem("docs:a", "f"), CONTEXT)
 
     assert parts(tmp_path).records() == {}
 
 
-def test_a_worker_with_another_recipe_than_the_plan_makes_no_row(tmp_path: Path) -> None:
-    """Its machine has other files under the same name: what differs is named, and nothing is staged."""
-    planned = deciding(CountedStage(2)) | {"version of torch": "2.1"}
+def test_a_worker_with_other_settings_than_the_plan_makes_no_rows(tmp_path: Path) -> None:
+    """Its machine has other files or packages: the error names the differences, and nothing is staged."""
+    planned = row_settings(CountedStage(2)) | {"version of torch": "2.1"}
 
-    with pytest.raises(OtherRecipe, match=r" on this machine: made, version of torch; ") as caught:
+    with pytest.raises(StageMismatch, match=r" differs from the plan: made, version of torch\. ") as caught:
         StageWorker(CountedStage(3), str(tmp_path), BATCH, planned)(WorkItem("docs:a", "f"), CONTEXT)
 
     assert caught.value.retryable
     assert parts(tmp_path).records() == {}
-    assert StageWorker(CountedStage(3), str(tmp_path), BATCH, deciding(CountedStage(3)))(
+    assert StageWorker(CountedStage(3), str(tmp_path), BATCH, row_settings(CountedStage(3)))(
         WorkItem("docs:a", "f"), CONTEXT
     ).rows
 

@@ -32,7 +32,7 @@ SPEC = TableSpec(
 
 
 def rows_of(item: str, version: int, rows: int) -> pa.Table:
-    """Rows that are decided by these three alone: nulls, empty lists and all."""
+    """Return rows that depend only on the arguments, with nulls and empty lists."""
     return pa.Table.from_pylist(
         [
             {
@@ -49,8 +49,8 @@ def rows_of(item: str, version: int, rows: int) -> pa.Table:
     )
 
 
-def mark(version: int, rows: int) -> str:
-    """The fingerprint of `rows_of` with these arguments."""
+def fingerprint_of(version: int, rows: int) -> str:
+    """Return the fingerprint of `rows_of` with these arguments."""
     return f"v{version}r{rows}"
 
 

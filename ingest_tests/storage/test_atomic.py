@@ -1,4 +1,4 @@
-"""A file is there whole, or it is as it was."""
+"""A file is replaced completely or not at all."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ with replacing(Path(sys.argv[1])) as scratch:
 
 
 def names(folder: Path) -> list[str]:
-    """What lies in a folder, hidden files too."""
+    """Return the names in a folder, with hidden files."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -33,7 +33,7 @@ def break_off(path: Path, error: type[BaseException]) -> None:
 
 
 def test_a_finished_block_replaces_the_file(tmp_path: Path) -> None:
-    """Also when the folder is not there yet."""
+    """The folder is created if it is missing."""
     path = tmp_path / "new" / "folder" / "table.parquet"
 
     for content in ("old", "new"):
@@ -44,7 +44,7 @@ def test_a_finished_block_replaces_the_file(tmp_path: Path) -> None:
     assert names(path.parent) == ["table.parquet"]
 
 
-def test_the_old_file_stands_until_the_block_ends(tmp_path: Path) -> None:
+def test_the_old_file_stays_until_the_block_ends(tmp_path: Path) -> None:
     """A reader never sees a half-written table."""
     path = tmp_path / "table.parquet"
     path.write_text("old")
@@ -59,7 +59,7 @@ def test_the_old_file_stands_until_the_block_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_a_crash_mid_write_leaves_the_old_table(tmp_path: Path, error: type[BaseException]) -> None:
-    """Whatever ends the block early."""
+    """Any exception ends the block early."""
     path = tmp_path / "table.parquet"
     path.write_text("old")
 
@@ -71,7 +71,7 @@ def test_a_crash_mid_write_leaves_the_old_table(tmp_path: Path, error: type[Base
 
 
 def test_a_block_that_wrote_nothing_leaves_the_old_table(tmp_path: Path) -> None:
-    """An empty hand must not replace a full one."""
+    """A missing scratch file must not replace the table."""
     path = tmp_path / "table.parquet"
     path.write_text("old")
 
@@ -104,7 +104,7 @@ def test_a_killed_writer_leaves_the_old_table_and_a_scratch_that_is_swept(
 
 
 def test_sweeping_one_table_leaves_the_others_scratch_alone(tmp_path: Path) -> None:
-    """Its writer may be at work."""
+    """The other table can have an active writer."""
     with replacing(tmp_path / "b.parquet") as scratch:
         scratch.write_text("at work")
         swept = sweep_scratch(tmp_path / "a.parquet")

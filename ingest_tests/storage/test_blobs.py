@@ -1,4 +1,4 @@
-"""Bytes by their hash: each content once, whole or not at all, and broken downloads kept to go on."""
+"""Blobs are stored once per hash, and interrupted downloads continue."""
 
 import hashlib
 import os
@@ -26,14 +26,14 @@ def _store(layout: Layout, content: bytes, key: str = "key") -> Path:
 
 
 def _break_off(layout: Layout, content: bytes, note: dict[str, str] | None) -> None:
-    """A download that ends without being finished."""
+    """Write part of a download without finishing it."""
     with ContentStore(layout).download("key") as download:
         download.restart(note)
         download.write(content)
 
 
-def test_a_blob_rests_under_its_hash(layout: Layout):
-    """Two letters of folder, so that no folder grows large."""
+def test_a_blob_is_stored_under_its_hash(layout: Layout):
+    """Subfolders of two letters keep each folder small."""
     sha = hashlib.sha256(b"bees").hexdigest()
 
     path = _store(layout, b"bees")
@@ -45,7 +45,7 @@ def test_a_blob_rests_under_its_hash(layout: Layout):
 
 
 def test_a_blob_that_lost_bytes_is_replaced(layout: Layout):
-    """A name is trusted only together with the size."""
+    """A blob is trusted only if name and size match."""
     path = _store(layout, b"bees")
     path.write_bytes(b"be")
 
@@ -54,8 +54,8 @@ def test_a_blob_that_lost_bytes_is_replaced(layout: Layout):
     assert path.read_bytes() == b"bees"
 
 
-def test_a_download_with_a_note_can_go_on(layout: Layout):
-    """Size, note and hash are those of what was there."""
+def test_a_download_with_a_note_is_continued(layout: Layout):
+    """Size, note and hash are those of the earlier bytes."""
     _break_off(layout, b"half", NOTE)
 
     with ContentStore(layout).download("key") as download:
@@ -69,7 +69,7 @@ def test_a_download_with_a_note_can_go_on(layout: Layout):
 
 
 def test_a_download_without_a_note_leaves_nothing(layout: Layout):
-    """Nobody could say how it goes on."""
+    """Without a note, the bytes cannot be continued."""
     _break_off(layout, b"half", None)
 
     assert list(layout.partials.iterdir()) == []
@@ -77,7 +77,7 @@ def test_a_download_without_a_note_leaves_nothing(layout: Layout):
         assert (download.size_bytes, download.note) == (0, {})
 
 
-def test_a_download_that_goes_on_may_break_off_again(layout: Layout):
+def test_a_continued_download_can_be_interrupted_again(layout: Layout):
     """Every attempt adds to it."""
     _break_off(layout, b"one", NOTE)
     with ContentStore(layout).download("key") as download:
@@ -88,7 +88,7 @@ def test_a_download_that_goes_on_may_break_off_again(layout: Layout):
 
 
 def test_two_downloads_of_one_key_have_files_of_their_own(layout: Layout):
-    """The second neither waits nor sees the first's half, and leaves it alone."""
+    """The second neither waits for the first nor reads or changes its file."""
     store = ContentStore(layout)
     _break_off(layout, b"half", NOTE)
 
@@ -103,7 +103,7 @@ def test_two_downloads_of_one_key_have_files_of_their_own(layout: Layout):
 
 
 def test_a_new_download_is_safe_from_one_that_just_finished(layout: Layout):
-    """Between finishing and letting go, the name may already be somebody else's."""
+    """After `finish` and before `close`, another download can already use the name."""
     store = ContentStore(layout)
     with store.download("key") as first:
         first.restart(NOTE)
@@ -118,8 +118,8 @@ def test_a_new_download_is_safe_from_one_that_just_finished(layout: Layout):
     second.__exit__(None, None, None)
 
 
-def test_checkpoints_are_made_on_the_way(layout: Layout):
-    """A killed process runs no clean-up, so the note must be there before."""
+def test_checkpoints_are_written_during_a_download(layout: Layout):
+    """A killed process runs no clean-up, so the note must be written before."""
     with ContentStore(layout, checkpoint_bytes=10).download("key") as download:
         download.restart(NOTE)
         download.write(b"0123456789")
@@ -128,8 +128,8 @@ def test_checkpoints_are_made_on_the_way(layout: Layout):
         assert '"safe_bytes": 10' in layout.partial_note("key").read_text()
 
 
-def test_old_leftovers_are_swept_and_those_at_work_are_not(layout: Layout):
-    """By age, and never under somebody's hands."""
+def test_old_leftovers_are_swept_and_active_downloads_are_not(layout: Layout):
+    """Only old files without a lock are removed."""
     store = ContentStore(layout)
     _break_off(layout, b"half", NOTE)
     scratch = layout.blob("ab" * 32).with_name(".abc.tmp")

@@ -1,4 +1,4 @@
-"""The commit: old rows still current and new parts become one file, in plan order."""
+"""A commit merges current old rows and new parts into one file, in plan order."""
 
 import logging
 from pathlib import Path
@@ -10,9 +10,9 @@ from ingest_assets.core.errors import IngestError
 from ingest_assets.core.items import Record
 from ingest_assets.core.layout import Layout
 from ingest_assets.storage.parquet import read_footer
-from ingest_assets.storage.table import Committed, Parts, commit
+from ingest_assets.storage.table import CommitResult, Parts, commit
 from ingest_tests.storage.conftest import Child
-from ingest_tests.storage.rows import BATCH, SPEC, commit_of, failure, mark, rows_of
+from ingest_tests.storage.rows import BATCH, SPEC, commit_of, failure, fingerprint_of, rows_of
 
 KILLED_IN_COMMIT = """
 import sys, time
@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 from ingest_assets.storage import table as tables
 from ingest_assets.core.layout import Layout
-from ingest_tests.storage.rows import commit_of, mark
+from ingest_tests.storage.rows import commit_of, fingerprint_of
 
 def stuck(rows):
     for table in rows:
@@ -30,39 +30,39 @@ def stuck(rows):
 
 write = tables.write_parquet
 tables.write_parquet = lambda path, spec, rows, footer: write(path, spec, stuck(rows), footer)
-tables.commit(Layout(Path(sys.argv[1])), commit_of({"a": mark(2, 4), "b": mark(1, 2)}))
+tables.commit(Layout(Path(sys.argv[1])), commit_of({"a": fingerprint_of(2, 4), "b": fingerprint_of(1, 2)}))
 """
 
 
 def stage(layout: Layout, item: str, version: int, rows: int) -> None:
-    """Put an item's rows aside as a part."""
-    Parts(layout, SPEC, BATCH).write(item, mark(version, rows), rows_of(item, version, rows))
+    """Store an item's rows as a part."""
+    Parts(layout, SPEC, BATCH).write(item, fingerprint_of(version, rows), rows_of(item, version, rows))
 
 
-def stage_and_commit(layout: Layout, items: dict[str, tuple[int, int]]) -> Committed:
+def stage_and_commit(layout: Layout, items: dict[str, tuple[int, int]]) -> CommitResult:
     """Stage every item and commit them all."""
     for item, (version, rows) in items.items():
         stage(layout, item, version, rows)
-    return commit(layout, commit_of({item: mark(*made) for item, made in items.items()}))
+    return commit(layout, commit_of({item: fingerprint_of(*version) for item, version in items.items()}))
 
 
 def stored(layout: Layout) -> list[tuple[str, str]]:
-    """Document and text of every row, in file order."""
+    """Return document and text of every row, in file order."""
     table = pq.ParquetFile(layout.table(SPEC.asset, BATCH)).read()
     return list(zip(table["doc_id"].to_pylist(), table["body"].to_pylist(), strict=True))
 
 
-def expected(*made: tuple[str, int, int]) -> list[tuple[str, str]]:
-    """Document and text of the rows of these items."""
-    return [(row["doc_id"], row["body"]) for one in made for row in rows_of(*one).to_pylist()]
+def expected(*items: tuple[str, int, int]) -> list[tuple[str, str]]:
+    """Return document and text of the rows of these items."""
+    return [(row["doc_id"], row["body"]) for item in items for row in rows_of(*item).to_pylist()]
 
 
 def test_a_first_commit_writes_the_parts_in_plan_order(layout: Layout) -> None:
-    """Not in the order they were finished, nor in that of their file names."""
+    """Neither the order of finishing nor that of file names matters."""
     for item in ("c", "a", "b"):
         stage(layout, item, 1, 2)
 
-    done = commit(layout, commit_of({item: mark(1, 2) for item in ("b", "c", "a")}))
+    done = commit(layout, commit_of({item: fingerprint_of(1, 2) for item in ("b", "c", "a")}))
 
     assert stored(layout) == expected(("b", 1, 2), ("c", 1, 2), ("a", 1, 2))
     assert (done.rows, done.changed, done.size_bytes) == (6, True, done.path.stat().st_size)
@@ -70,46 +70,48 @@ def test_a_first_commit_writes_the_parts_in_plan_order(layout: Layout) -> None:
 
 
 def test_a_changed_item_is_replaced_and_its_neighbours_rows_are_kept(layout: Layout) -> None:
-    """Only what changed was computed; the rest comes from the old file."""
+    """Only the changed item is computed; the other rows come from the old file."""
     stage_and_commit(layout, {"a": (1, 4), "b": (1, 2), "c": (1, 5)})
     stage(layout, "b", 2, 3)
 
-    done = commit(layout, commit_of({"a": mark(1, 4), "b": mark(2, 3), "c": mark(1, 5)}))
+    done = commit(
+        layout, commit_of({"a": fingerprint_of(1, 4), "b": fingerprint_of(2, 3), "c": fingerprint_of(1, 5)})
+    )
 
     assert stored(layout) == expected(("a", 1, 4), ("b", 2, 3), ("c", 1, 5))
     assert done.changed
 
 
 def test_a_deleted_item_leaves_the_table(layout: Layout) -> None:
-    """No superseded rows, no merge at read time."""
+    """Readers need not filter or merge."""
     stage_and_commit(layout, {"a": (1, 4), "b": (1, 2)})
 
-    done = commit(layout, commit_of({"b": mark(1, 2)}))
+    done = commit(layout, commit_of({"b": fingerprint_of(1, 2)}))
 
     assert stored(layout) == expected(("b", 1, 2))
     assert (done.rows, done.changed) == (2, True)
 
 
 def test_a_failed_item_has_no_rows_and_a_reason(layout: Layout) -> None:
-    """Its old rows are of another content and must go."""
+    """Its old rows belong to other content and must be removed."""
     stage_and_commit(layout, {"a": (1, 4), "b": (1, 2)})
     broken = failure("a", "changed")
 
-    commit(layout, commit_of({"a": "changed", "b": mark(1, 2)}, {"a": broken}))
+    commit(layout, commit_of({"a": "changed", "b": fingerprint_of(1, 2)}, {"a": broken}))
 
     footer = read_footer(layout.table(SPEC.asset, BATCH))
     assert stored(layout) == expected(("b", 1, 2))
     assert footer is not None
-    assert footer.items == {"b": Record(mark(1, 2), 2)}
+    assert footer.items == {"b": Record(fingerprint_of(1, 2), 2)}
     assert footer.failures == {"a": broken}
 
 
 def test_when_nothing_changed_the_file_is_not_touched(layout: Layout) -> None:
-    """A second run must not make backups and watchers believe otherwise."""
+    """Backups and file watchers must not see a change."""
     done = stage_and_commit(layout, {"a": (1, 4), "b": (1, 2)})
     before = done.path.stat()
 
-    again = commit(layout, commit_of({"a": mark(1, 4), "b": mark(1, 2)}))
+    again = commit(layout, commit_of({"a": fingerprint_of(1, 4), "b": fingerprint_of(1, 2)}))
 
     after = done.path.stat()
     assert (again.changed, again.rows) == (False, 6)
@@ -121,10 +123,10 @@ def test_when_nothing_changed_the_file_is_not_touched(layout: Layout) -> None:
 
 
 def test_another_configuration_is_written_down_even_when_no_row_changed(layout: Layout) -> None:
-    """The footer says with which settings the table is current."""
+    """The footer stores the hash of the settings."""
     stage_and_commit(layout, {"a": (1, 1)})
 
-    done = commit(layout, commit_of({"a": mark(1, 1)}, config_hash="other"))
+    done = commit(layout, commit_of({"a": fingerprint_of(1, 1)}, config_hash="other"))
 
     footer = read_footer(done.path)
     assert done.changed
@@ -133,19 +135,19 @@ def test_another_configuration_is_written_down_even_when_no_row_changed(layout: 
 
 
 def test_an_item_with_neither_rows_nor_failure_stops_the_commit(layout: Layout) -> None:
-    """A document must never vanish in silence; the old table stays."""
+    """A document must never disappear silently; the old table stays."""
     done = stage_and_commit(layout, {"a": (1, 4)})
     before = done.path.read_bytes()
 
     with pytest.raises(IngestError, match="1 planned items have neither rows nor a failure, first 'b'"):
-        commit(layout, commit_of({"a": mark(1, 4), "b": mark(1, 1)}))
+        commit(layout, commit_of({"a": fingerprint_of(1, 4), "b": fingerprint_of(1, 1)}))
 
     assert done.path.read_bytes() == before
 
 
 @pytest.mark.parametrize("keep", [0, 50, -20])
-def test_a_damaged_table_is_made_again(layout: Layout, caplog: pytest.LogCaptureFixture, keep: int) -> None:
-    """It counts as absent, and the log says why."""
+def test_a_damaged_table_is_rebuilt(layout: Layout, caplog: pytest.LogCaptureFixture, keep: int) -> None:
+    """It counts as missing, and a warning is logged."""
     path = stage_and_commit(layout, {"a": (1, 4)}).path
     whole = path.read_bytes()
     path.write_bytes(whole[:keep])
@@ -159,7 +161,7 @@ def test_a_damaged_table_is_made_again(layout: Layout, caplog: pytest.LogCapture
 
 @pytest.mark.parametrize("victim", ["part", "table"])
 def test_rows_that_cannot_be_read_are_named_in_one_line(layout: Layout, victim: str) -> None:
-    """A bad sector in the middle leaves the footer whole: say what to do, not what Arrow thinks of it."""
+    """With a bad sector in the rows the footer is readable; the error says what to do."""
     stage_and_commit(layout, {"a": (1, 4)})
     stage(layout, "b", 1, 4)
     parts = Parts(layout, SPEC, BATCH)
@@ -169,11 +171,11 @@ def test_rows_that_cannot_be_read_are_named_in_one_line(layout: Layout, victim: 
     path.write_bytes(content)
 
     with pytest.raises(IngestError):
-        commit(layout, commit_of({"a": mark(1, 4), "b": mark(1, 4)}))
+        commit(layout, commit_of({"a": fingerprint_of(1, 4), "b": fingerprint_of(1, 4)}))
 
 
 def test_a_commit_killed_half_way_costs_nothing(layout: Layout, child: Child) -> None:
-    """The old table stands, the parts stand, and the next commit ends as if nothing had happened."""
+    """The old table and the parts stay, and the next commit succeeds."""
     path = stage_and_commit(layout, {"a": (1, 4), "b": (1, 2)}).path
     before = path.read_bytes()
     stage(layout, "a", 2, 4)
@@ -185,7 +187,7 @@ def test_a_commit_killed_half_way_costs_nothing(layout: Layout, child: Child) ->
     killed.wait()
     after_kill = path.read_bytes()
     scratch = [p for p in path.parent.iterdir() if p.suffix == ".tmp"]
-    commit(layout, commit_of({"a": mark(2, 4), "b": mark(1, 2)}))
+    commit(layout, commit_of({"a": fingerprint_of(2, 4), "b": fingerprint_of(1, 2)}))
 
     assert after_kill == before
     assert len(scratch) == 1
@@ -204,10 +206,10 @@ def test_an_empty_batch_has_an_empty_table(layout: Layout) -> None:
 
 
 def test_tables_of_a_batch_do_not_depend_on_the_home(tmp_path: Path) -> None:
-    """Equal inputs give byte-equal files, wherever they are made."""
-    made = [
+    """Equal inputs give byte-equal files in each home."""
+    tables = [
         stage_and_commit(Layout(tmp_path / home), {"a": (1, 4), "b": (2, 1)}).path.read_bytes()
         for home in ("one", "two")
     ]
 
-    assert made[0] == made[1]
+    assert tables[0] == tables[1]

@@ -1,4 +1,4 @@
-"""Files that reach the disk while their writer goes on."""
+"""Files that are flushed in the background."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ingest_assets.storage import atomic as flushing
-from ingest_assets.storage.atomic import MOST_WAITING, flush_soon, replacing
+from ingest_assets.storage.atomic import MAX_PENDING_FLUSHES, flush_later, replacing
 from ingest_tests.storage.conftest import Child
 
 FORKING = """
@@ -22,7 +22,7 @@ def noting(path):
 atomic.flush = noting
 def flush(number):
     for _ in range(number):
-        atomic.flush_soon(path)
+        atomic.flush_later(path)
     while flushed.count(path) < number:
         time.sleep(0.01)
 path = Path(sys.argv[1])
@@ -38,7 +38,7 @@ print("flushed", flush=True)
 
 @pytest.fixture
 def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was flushed, by name, in order; really flushed, too."""
+    """The names of flushed files, in order."""
     names: list[str] = []
     really = flushing.flush
 
@@ -53,7 +53,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """The flusher is another thread, which nobody waits for."""
+    """Wait for the thread that flushes."""
     deadline = time.monotonic() + 30
     while not is_so():
         assert time.monotonic() < deadline
@@ -61,7 +61,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_writer_that_does_not_wait_has_its_file_and_folder_flushed_soon(tmp_path: Path, flushed: list[str]):
-    """The file is there at once, whole."""
+    """The complete file exists at once."""
     path = tmp_path / "part"
 
     with replacing(path, waits=False) as scratch:
@@ -72,30 +72,30 @@ def test_a_writer_that_does_not_wait_has_its_file_and_folder_flushed_soon(tmp_pa
 
 
 def test_many_files_are_all_flushed(tmp_path: Path, flushed: list[str]):
-    """More than may wait at a time: writers wait then, and nothing is forgotten."""
-    paths = [tmp_path / f"part-{number}" for number in range(3 * MOST_WAITING)]
+    """Writers wait if too many flushes are pending, and no file is skipped."""
+    paths = [tmp_path / f"part-{number}" for number in range(3 * MAX_PENDING_FLUSHES)]
     for path in paths:
         path.write_text("rows")
-        flush_soon(path)
+        flush_later(path)
 
     wait_until(
         lambda: [name for name in flushed if name.startswith("part-")] == [path.name for path in paths]
     )
 
 
-def test_a_file_that_was_cleared_away_needs_no_flush(tmp_path: Path, flushed: list[str]):
-    """Its rows were committed meanwhile."""
-    flush_soon(tmp_path / "gone" / "part")
+def test_a_removed_file_needs_no_flush(tmp_path: Path, flushed: list[str]):
+    """Its rows have been committed."""
+    flush_later(tmp_path / "gone" / "part")
     wait_until(lambda: flushed[-2:] == ["part", "gone"])
 
-    flush_soon(tmp_path)  # tells of an earlier error, if there was one
+    flush_later(tmp_path)  # raises an earlier error, if there was one
     wait_until(lambda: tmp_path.name in flushed)
 
 
-def test_a_failed_flush_is_told_to_the_next_writer_once(
+def test_the_next_writer_raises_the_error_of_a_failed_flush_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flushed: list[str]
 ):
-    """A dying disk must not go unnoticed."""
+    """A failing disk must be noticed."""
     path = tmp_path / "part"
     path.write_text("rows")
 
@@ -104,24 +104,24 @@ def test_a_failed_flush_is_told_to_the_next_writer_once(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", failing)
-        flush_soon(path)
+        flush_later(path)
         wait_until(lambda: tmp_path.name in flushed)
 
     with pytest.raises(OSError, match="Input/output error"):
         _keep_flushing(path)
 
-    flush_soon(path)
+    flush_later(path)
 
 
 def _keep_flushing(path: Path) -> None:
-    """An error is noted a moment after the flush."""
+    """Flush until an error is raised, which happens shortly after the flush."""
     for _ in range(100):
-        flush_soon(path)
+        flush_later(path)
         time.sleep(0.01)
 
 
-def test_a_fork_flushes_for_itself(child: Child, tmp_path: Path):
-    """Threads stay behind in the parent; waiting for one of those would take for ever."""
+def test_a_forked_process_starts_its_own_flusher(child: Child, tmp_path: Path):
+    """Threads do not survive a fork, so the child must not wait for the parent's thread."""
     process = child(FORKING, tmp_path / "part")
 
     assert process.stdout.readline().strip() == "flushed"

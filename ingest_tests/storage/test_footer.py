@@ -1,4 +1,4 @@
-"""A file describes itself even when every database is lost."""
+"""The footer describes a file without any database."""
 
 import time
 from pathlib import Path
@@ -20,7 +20,7 @@ details = st.dictionaries(text, st.integers() | text | st.none() | st.lists(st.b
 
 @st.composite
 def footers(draw: st.DrawFn) -> Footer:
-    """Any footer: items and failures under any names, in any order."""
+    """Draw a footer with any names, in any order."""
     names = draw(st.lists(text, unique=True, max_size=6))
     cut = draw(st.integers(0, len(names)))
     items = {name: Record(draw(text), draw(st.integers(0, 9))) for name in names[:cut]}
@@ -37,13 +37,13 @@ def footers(draw: st.DrawFn) -> Footer:
 
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for property tests, which share one."""
+    """A folder for all examples of a property test."""
     return tmp_path_factory.mktemp("footer")
 
 
 @given(footers())
 def test_a_footer_is_read_as_it_was_written(scratch: Path, footer: Footer) -> None:
-    """Failures, every script, and the order of items included."""
+    """With failures, names in any script, and the order of items."""
     path = scratch / "table.parquet"
 
     write_parquet(path, SPEC, [], footer.as_metadata())
@@ -62,17 +62,17 @@ def test_the_footer_has_the_documented_keys(tmp_path: Path) -> None:
 
     write_parquet(path, SPEC, [rows_of("docs:é", 0, 2)], footer.as_metadata())
 
-    found = {k.decode(): v.decode() for k, v in pq.read_metadata(path).metadata.items()}
-    assert found["ingest.schema_version"] == "1"
-    assert found["ingest.stage_version"] == "7"
-    assert found["ingest.config_hash"] == "abc"
-    assert found["ingest.items"] == '[["docs:é","f",2]]'
-    assert '"E_UNKNOWN"' in found["ingest.failures"]
-    assert found["ingest.family"] == "dense"
+    metadata = {k.decode(): v.decode() for k, v in pq.read_metadata(path).metadata.items()}
+    assert metadata["ingest.schema_version"] == "1"
+    assert metadata["ingest.stage_version"] == "7"
+    assert metadata["ingest.config_hash"] == "abc"
+    assert metadata["ingest.items"] == '[["docs:é","f",2]]'
+    assert '"E_UNKNOWN"' in metadata["ingest.failures"]
+    assert metadata["ingest.family"] == "dense"
 
 
 def test_a_message_with_a_lone_surrogate_does_not_cost_the_table(tmp_path: Path) -> None:
-    """Foreign code quotes broken text in its errors; one such document must not stop its batch."""
+    """Errors of libraries can quote broken text; such a document must not stop its batch."""
     path = tmp_path / "table.parquet"
     error = StageError.of(ValueError("cannot read \ud800"), stage="doctags", item_id="a")
 
@@ -83,8 +83,8 @@ def test_a_message_with_a_lone_surrogate_does_not_cost_the_table(tmp_path: Path)
     assert footer.failures["a"].error.message.startswith("ValueError: cannot read ")
 
 
-def test_a_known_failure_is_that_of_the_same_fingerprint() -> None:
-    """A changed document deserves a new attempt."""
+def test_a_known_failure_has_the_same_fingerprint() -> None:
+    """A changed document gets a new attempt."""
     footer = Footer("1", "c", {}, {"a": failure("a", "then")})
 
     assert footer.known_failure("a", "then") is not None
@@ -92,14 +92,14 @@ def test_a_known_failure_is_that_of_the_same_fingerprint() -> None:
     assert footer.known_failure("b", "then") is None
 
 
-def test_a_file_that_is_not_there_has_no_footer(tmp_path: Path) -> None:
-    """Nothing was made yet."""
+def test_a_missing_file_has_no_footer(tmp_path: Path) -> None:
+    """The table is not built yet."""
     assert read_footer(tmp_path / "none.parquet") is None
 
 
 @pytest.mark.parametrize("keep", [0, 3, 60, -1, -40])
-def test_a_damaged_table_counts_as_absent(tmp_path: Path, keep: int) -> None:
-    """Tables are derived: a torn one is simply made again."""
+def test_a_damaged_table_counts_as_missing(tmp_path: Path, keep: int) -> None:
+    """Tables are derived: a damaged one is rebuilt."""
     path = tmp_path / "table.parquet"
     write_parquet(path, SPEC, [rows_of("a", 0, 4)], Footer("1", "c", {"a": Record("f", 4)}).as_metadata())
     whole = path.read_bytes()
@@ -109,8 +109,8 @@ def test_a_damaged_table_counts_as_absent(tmp_path: Path, keep: int) -> None:
     assert read_footer(path) is None
 
 
-def test_a_table_of_another_program_or_version_counts_as_absent(tmp_path: Path) -> None:
-    """What this version did not write it cannot continue."""
+def test_a_table_of_another_program_or_version_counts_as_missing(tmp_path: Path) -> None:
+    """This version cannot continue a table that it did not write."""
     foreign, later = tmp_path / "foreign.parquet", tmp_path / "later.parquet"
     pq.write_table(pa.table({"a": [1]}), foreign)
     write_parquet(later, SPEC, [], {**Footer("1", "c", {}).as_metadata(), "ingest.schema_version": "999"})
@@ -120,8 +120,8 @@ def test_a_table_of_another_program_or_version_counts_as_absent(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lost", ["items", "failures", "stage_version"])
-def test_a_footer_with_a_key_missing_counts_as_absent(tmp_path: Path, lost: str) -> None:
-    """`None when there is none that this version wrote whole`."""
+def test_an_incomplete_footer_counts_as_missing(tmp_path: Path, lost: str) -> None:
+    """Each of these keys is required."""
     path = tmp_path / "table.parquet"
     metadata = Footer("1", "c", {}).as_metadata()
     del metadata[f"ingest.{lost}"]
@@ -131,24 +131,24 @@ def test_a_footer_with_a_key_missing_counts_as_absent(tmp_path: Path, lost: str)
     assert read_footer(path) is None
 
 
-def test_a_file_that_stays_is_looked_into_once_and_one_that_is_replaced_again(tmp_path: Path) -> None:
-    """Plans and checks ask for the same footers all the time."""
+def test_a_footer_is_cached_until_the_file_is_replaced(tmp_path: Path) -> None:
+    """Plans and checks read the same footers often."""
     path = tmp_path / "table.parquet"
     first, second = Footer("1", "c", {"a": Record("f", 1)}), Footer("1", "c", {"a": Record("g", 1)})
     write_parquet(path, SPEC, [rows_of("a", 1, 1)], first.as_metadata())
-    _grow_old(path)
+    _wait_for_a_later_clock(path)
 
-    seen = read_footer(path)
+    before = read_footer(path)
     write_parquet(path, SPEC, [rows_of("a", 1, 1)], second.as_metadata())
 
-    assert seen == first
+    assert before == first
     assert read_footer(path) == second
-    _grow_old(path)
+    _wait_for_a_later_clock(path)
     assert read_footer(path) is read_footer(path)
 
 
-def test_a_file_replaced_within_a_tick_of_the_clock_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
-    """Same name, same size, maybe the same number on disk and the same time."""
+def test_a_file_replaced_within_a_tick_of_the_clock_is_read_again(tmp_path: Path) -> None:
+    """It has the same name and size, and perhaps the same inode and time."""
     path = tmp_path / "table.parquet"
 
     for number in range(50):
@@ -157,7 +157,7 @@ def test_a_file_replaced_within_a_tick_of_the_clock_is_not_taken_for_the_old_one
         assert read_footer(path) == footer
 
 
-def _grow_old(path: Path) -> None:
-    """Until the file's clock has gone on."""
+def _wait_for_a_later_clock(path: Path) -> None:
+    """Wait until the clock shows a later time than that of the file."""
     while time.time() - path.stat().st_ctime < 1.1:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Failures leave a table's footer, and nothing else of the table changes."""
+"""Failures are removed from a table's footer, and nothing else of the table changes."""
 
 import shutil
 from dataclasses import replace
@@ -15,10 +15,10 @@ from ingest_assets.core.layout import Layout
 from ingest_assets.storage.parquet import read_footer
 from ingest_assets.storage.table import Parts, forget_failures
 from ingest_tests.storage.conftest import Child
-from ingest_tests.storage.rows import BATCH, SPEC, mark, rows_of
+from ingest_tests.storage.rows import BATCH, SPEC, fingerprint_of, rows_of
 from ingest_tests.storage.test_determinism import NAMES, State, apply, states
 
-KILLED_WHILE_FORGETTING = """
+KILLED_IN_FORGET = """
 import sys, time
 from pathlib import Path
 from ingest_assets.storage import table as forgetting
@@ -40,44 +40,42 @@ MIXED: State = {"docs:a": (1, 4), "docs:b": None, "docs:ü": (2, 5), "docs:d": N
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where examples make their homes."""
+    """A folder for the homes of all examples."""
     return tmp_path_factory.mktemp("homes")
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(states, st.sets(st.sampled_from(NAMES)))
-def test_only_the_named_failures_go_and_every_other_byte_stays(
-    homes: Path, state: State, named: set[str]
-) -> None:
-    """Rows, items, their order and the other failures: as if the named ones had never been planned."""
+def test_only_the_given_failures_are_removed(homes: Path, state: State, named: set[str]) -> None:
+    """The file is the same as if these items had never been planned."""
     shutil.rmtree(homes)
     lived, fresh = Layout(homes / "lived"), Layout(homes / "fresh")
     table = apply(lived, state, again=False)
-    expected = {item: made for item, made in state.items() if made is not None or item not in named}
+    expected = {item: result for item, result in state.items() if result is not None or item not in named}
 
-    gone = forget_failures(lived, SPEC, BATCH, named)
+    removed = forget_failures(lived, SPEC, BATCH, named)
 
-    assert gone == [item for item, made in state.items() if made is None and item in named]
+    assert removed == [item for item, result in state.items() if result is None and item in named]
     assert table.read_bytes() == apply(fresh, expected, again=False).read_bytes()
 
 
 def test_without_such_a_failure_the_file_is_not_touched(layout: Layout) -> None:
-    """Nor is one made where there is none."""
-    nothing = forget_failures(layout, SPEC, BATCH, ["docs:a"])
+    """A missing file is not created."""
+    without_file = forget_failures(layout, SPEC, BATCH, ["docs:a"])
     path = apply(layout, MIXED, again=False)
     before = path.stat()
 
-    found = forget_failures(layout, SPEC, BATCH, ["docs:a", "docs:nowhere"])
+    without_failure = forget_failures(layout, SPEC, BATCH, ["docs:a", "docs:nowhere"])
 
-    assert (nothing, found) == ([], [])
+    assert (without_file, without_failure) == ([], [])
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_parts_that_wait_to_be_committed_stay(layout: Layout) -> None:
-    """They are finished work of a run that was stopped."""
+def test_parts_that_are_not_committed_stay(layout: Layout) -> None:
+    """They are finished items of a stopped run."""
     apply(layout, MIXED, again=False)
     parts = Parts(layout, SPEC, BATCH)
-    parts.write("docs:b", mark(3, 2), rows_of("docs:b", 3, 2))
+    parts.write("docs:b", fingerprint_of(3, 2), rows_of("docs:b", 3, 2))
 
     forget_failures(layout, SPEC, BATCH, ["docs:d"])
 
@@ -85,7 +83,7 @@ def test_parts_that_wait_to_be_committed_stay(layout: Layout) -> None:
 
 
 def test_columns_of_other_settings_are_kept_as_they_were_written(layout: Layout) -> None:
-    """A model of another dimension may be configured by now; the next run makes those rows anew."""
+    """The configured model can have another dimension now; the next run rebuilds those rows."""
     path = apply(layout, MIXED, again=False)
     before = pq.read_table(path)
     vector = pa.field("vector", pa.list_(pa.float32(), 9), nullable=False)
@@ -96,8 +94,8 @@ def test_columns_of_other_settings_are_kept_as_they_were_written(layout: Layout)
     assert pq.read_table(path).equals(before)
 
 
-def test_a_damaged_table_is_named_and_left_alone(layout: Layout) -> None:
-    """Its footer is whole and its rows are not: only a run can mend that."""
+def test_a_damaged_table_is_named_and_not_changed(layout: Layout) -> None:
+    """Its footer is readable and its rows are not; only a run can rebuild it."""
     path = apply(layout, MIXED, again=False)
     content = bytearray(path.read_bytes())
     content[4:200] = bytes(196)
@@ -110,10 +108,10 @@ def test_a_damaged_table_is_named_and_left_alone(layout: Layout) -> None:
 
 
 def test_being_killed_half_way_costs_nothing(layout: Layout, child: Child) -> None:
-    """The old table stands whole, and the next call ends as if nothing had happened."""
+    """The old table stays complete, and the next call succeeds."""
     path = apply(layout, MIXED, again=False)
     before = path.read_bytes()
-    killed = child(KILLED_WHILE_FORGETTING, layout.home)
+    killed = child(KILLED_IN_FORGET, layout.home)
     assert killed.stdout is not None
     assert killed.stdout.readline() == "inside\n"
 

@@ -1,4 +1,4 @@
-"""Locks between real processes: readers share, the writer is alone, the dead let go."""
+"""Locks between real processes: readers share, writers are exclusive, the end of a process releases."""
 
 import subprocess
 import threading
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest_assets.storage.locks import FileLock, HeldLocks
+from ingest_assets.storage.locks import FileLock, LockGroup
 from ingest_tests.storage.conftest import Child
 
 HOLDER = """
@@ -23,21 +23,21 @@ sys.stdin.readline()
 """
 
 
-def said(process: subprocess.Popen[str]) -> str:
-    """The next line of a process."""
+def read_line(process: subprocess.Popen[str]) -> str:
+    """Return the next line of a process's output."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
-def tell(process: subprocess.Popen[str]) -> None:
-    """Let a process go on."""
+def resume(process: subprocess.Popen[str]) -> None:
+    """Let a process continue."""
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted", "free"),
+    ("held", "requested", "free"),
     [
         ("shared", "shared", True),
         ("shared", "exclusive", False),
@@ -45,12 +45,12 @@ def tell(process: subprocess.Popen[str]) -> None:
         ("exclusive", "exclusive", False),
     ],
 )
-def test_only_readers_share(tmp_path: Path, child: Child, held: str, wanted: str, free: bool) -> None:
+def test_only_readers_share(tmp_path: Path, child: Child, held: str, requested: str, free: bool) -> None:
     """Two processes, every pair of modes."""
     path = tmp_path / "locks" / "table.lock"
     holder = child(HOLDER, path, held)
-    assert said(holder) == "held"
-    lock = FileLock(path, shared=wanted == "shared")
+    assert read_line(holder) == "held"
+    lock = FileLock(path, shared=requested == "shared")
 
     taken = lock.try_acquire()
     lock.release()
@@ -59,18 +59,18 @@ def test_only_readers_share(tmp_path: Path, child: Child, held: str, wanted: str
 
 
 def test_a_writer_waits_for_the_reader_and_then_has_the_lock(tmp_path: Path, child: Child) -> None:
-    """It waits in the kernel and wakes when the other lets go."""
+    """It waits in the kernel until the reader releases the lock."""
     path = tmp_path / "table.lock"
     reader = child(HOLDER, path, "shared")
-    assert said(reader) == "held"
+    assert read_line(reader) == "held"
     lock = FileLock(path)
     waiter = threading.Thread(target=lock.acquire, daemon=True)
 
     waiter.start()
     waiter.join(0.2)
     waited = waiter.is_alive()
-    tell(reader)
-    assert said(reader) == "released"
+    resume(reader)
+    assert read_line(reader) == "released"
     waiter.join(10)
 
     assert waited
@@ -79,11 +79,11 @@ def test_a_writer_waits_for_the_reader_and_then_has_the_lock(tmp_path: Path, chi
     lock.release()
 
 
-def test_a_killed_holder_lets_go(tmp_path: Path, child: Child) -> None:
-    """No lock outlives its process, so none has to be cleaned up by hand."""
+def test_the_lock_of_a_killed_process_is_released(tmp_path: Path, child: Child) -> None:
+    """Locks never have to be removed by hand."""
     path = tmp_path / "table.lock"
     holder = child(HOLDER, path, "exclusive")
-    assert said(holder) == "held"
+    assert read_line(holder) == "held"
     lock = FileLock(path)
     assert not lock.try_acquire()
 
@@ -94,8 +94,8 @@ def test_a_killed_holder_lets_go(tmp_path: Path, child: Child) -> None:
     lock.release()
 
 
-def test_a_lock_can_be_taken_again_after_it_was_let_go(tmp_path: Path) -> None:
-    """Letting go twice is harmless."""
+def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
+    """Releasing it twice is safe."""
     lock = FileLock(tmp_path / "table.lock")
 
     for _ in range(2):
@@ -104,44 +104,44 @@ def test_a_lock_can_be_taken_again_after_it_was_let_go(tmp_path: Path) -> None:
         lock.release()
 
 
-def test_several_locks_are_held_together_and_let_go_together(tmp_path: Path) -> None:
+def test_a_group_of_locks_is_taken_and_released_together(tmp_path: Path) -> None:
     """A stage reads one table and writes another."""
-    above, own = tmp_path / "above.lock", tmp_path / "own.lock"
-    held = HeldLocks(shared=[above], exclusive=[own])
+    read, written = tmp_path / "read.lock", tmp_path / "written.lock"
+    group = LockGroup(shared=[read], exclusive=[written])
 
-    held.acquire()
-    during = [FileLock(above, shared=True).try_acquire(), FileLock(above).try_acquire()]
-    during.append(FileLock(own, shared=True).try_acquire())
-    held.release()
+    group.acquire()
+    during = [FileLock(read, shared=True).try_acquire(), FileLock(read).try_acquire()]
+    during.append(FileLock(written, shared=True).try_acquire())
+    group.release()
 
     assert during == [True, False, False]
-    assert FileLock(own).try_acquire()
+    assert FileLock(written).try_acquire()
 
 
-def test_when_one_of_several_locks_cannot_be_had_none_stays_held(tmp_path: Path) -> None:
-    """A half-taken set would block everybody until the process ends."""
-    above = tmp_path / "above.lock"
+def test_if_one_lock_of_a_group_fails_all_are_released(tmp_path: Path) -> None:
+    """Other processes would wait for the rest until this process ends."""
+    read = tmp_path / "read.lock"
     (tmp_path / "not-a-folder").touch()
-    held = HeldLocks(shared=[above], exclusive=[tmp_path / "not-a-folder" / "own.lock"])
+    group = LockGroup(shared=[read], exclusive=[tmp_path / "not-a-folder" / "written.lock"])
 
     with pytest.raises(OSError):
-        held.acquire()
+        group.acquire()
 
-    assert FileLock(above).try_acquire()
+    assert FileLock(read).try_acquire()
 
 
-def test_who_has_to_wait_says_for_what(tmp_path: Path) -> None:
-    """A command that stands still must say why."""
+def test_a_group_reports_the_lock_that_it_waits_for(tmp_path: Path) -> None:
+    """A waiting command must say why."""
     path, waited = tmp_path / "table.lock", []
     other = FileLock(path)
     other.acquire()
 
-    def let_go(held: Path) -> None:
-        waited.append(held)
+    def release_other(busy: Path) -> None:
+        waited.append(busy)
         other.release()
 
-    locks = HeldLocks(shared=[], exclusive=[path])
-    locks.acquire(let_go)
+    locks = LockGroup(shared=[], exclusive=[path])
+    locks.acquire(release_other)
     locks.release()
 
     assert waited == [path]

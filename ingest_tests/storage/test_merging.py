@@ -1,4 +1,4 @@
-"""A new file's rows come from the old file and from parts, in the order of the plan."""
+"""Rows of a new file come from the old file and from parts, in plan order."""
 
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +12,7 @@ from ingest_assets.core.errors import TableDamaged
 from ingest_assets.core.items import Record
 from ingest_assets.core.layout import Layout
 from ingest_assets.storage.parquet import write_parquet
-from ingest_assets.storage.table import OldRows, Parts, merged_rows, row_offsets
+from ingest_assets.storage.table import ItemRows, Parts, merge_rows, row_offsets
 from ingest_tests.storage.rows import SPEC, rows_of
 
 NAMES = [f"d{number}" for number in range(9)]
@@ -20,12 +20,12 @@ NAMES = [f"d{number}" for number in range(9)]
 
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for property tests, which share one."""
+    """A folder for all examples of a property test."""
     return tmp_path_factory.mktemp("merging")
 
 
 def written(path: Path, lengths: dict[str, int]) -> dict[str, Record]:
-    """A file with so many rows of each item, and what its footer would say."""
+    """Write a file with this many rows of each item, and return its records."""
     write_parquet(path, SPEC, [rows_of(item, 1, rows) for item, rows in lengths.items()], {})
     return {item: Record("f", rows) for item, rows in lengths.items()}
 
@@ -35,42 +35,42 @@ def written(path: Path, lengths: dict[str, int]) -> dict[str, Record]:
     st.lists(st.sampled_from(NAMES), unique=True),
     st.sets(st.sampled_from(NAMES)),
 )
-def test_rows_come_in_the_order_asked_for_from_wherever_they_are(
+def test_rows_are_in_the_requested_order_from_either_source(
     scratch: Path, lengths: dict[str, int], order: list[str], fresh: set[str]
 ) -> None:
-    """In any order, with any of them fresh, whatever row groups they lie in."""
+    """Any order, any fresh items, any row groups."""
     path = scratch / "table.parquet"
     old, parts = written(path, lengths), Parts(Layout(scratch), SPEC, "b1")
     items = [item for item in order if item in fresh or item in old]
     for item in fresh:
         parts.write(item, "f", rows_of(item, 2, 3))
 
-    found = pa.concat_tables([SPEC.schema.empty_table(), *merged_rows(path, old, items, parts, fresh)])
+    merged = pa.concat_tables([SPEC.schema.empty_table(), *merge_rows(path, old, items, parts, fresh)])
 
-    wanted = [rows_of(item, 2, 3) if item in fresh else rows_of(item, 1, lengths[item]) for item in items]
-    assert found.to_pylist() == pa.concat_tables([SPEC.schema.empty_table(), *wanted]).to_pylist()
+    expected = [rows_of(item, 2, 3) if item in fresh else rows_of(item, 1, lengths[item]) for item in items]
+    assert merged.to_pylist() == pa.concat_tables([SPEC.schema.empty_table(), *expected]).to_pylist()
 
 
 def test_no_more_than_a_row_group_is_read_at_a_time(tmp_path: Path) -> None:
-    """A table may be larger than the memory."""
+    """A table can be larger than the memory."""
     lengths = dict.fromkeys(NAMES, SPEC.rows_per_group)
     old = written(tmp_path / "table.parquet", lengths)
 
-    with closing(OldRows(tmp_path / "table.parquet", old)) as stored:
+    with closing(ItemRows(tmp_path / "table.parquet", old)) as stored:
         pieces = [piece.num_rows for piece in stored.of(NAMES)]
 
     assert pieces == [SPEC.rows_per_group] * len(NAMES)
 
 
-def test_damage_names_the_file_it_is_in(tmp_path: Path) -> None:
-    """Its footer is whole, and its rows are not."""
+def test_an_error_of_damaged_rows_names_the_file(tmp_path: Path) -> None:
+    """The footer is readable, the rows are not."""
     path = tmp_path / "table.parquet"
     old = written(path, {"d1": 3})
     content = bytearray(path.read_bytes())
     content[4:60] = bytes(56)
     path.write_bytes(bytes(content))
 
-    with closing(OldRows(path, old)) as stored, pytest.raises(TableDamaged, match=path.name):
+    with closing(ItemRows(path, old)) as stored, pytest.raises(TableDamaged, match=path.name):
         list(stored.of(["d1"]))
 
 

@@ -1,4 +1,4 @@
-"""Equal rows and equal footers give equal files, and rows are found again wherever groups end."""
+"""Equal rows and equal footers give equal files, and rows are read across row groups."""
 
 import time
 from collections.abc import Iterator
@@ -34,19 +34,19 @@ cuts = st.lists(st.integers(0, 5), max_size=8)
 
 
 def write(path: Path, tables: list[pa.Table]) -> bytes:
-    """The bytes of a file of these tables."""
+    """Write a file of these tables and return its bytes."""
     write_parquet(path, SPEC, tables, {"ingest.note": "ä"})
     return path.read_bytes()
 
 
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for property tests, which share one."""
+    """A folder for all examples of a property test."""
     return tmp_path_factory.mktemp("parquet")
 
 
 @given(cuts)
-def test_bytes_do_not_depend_on_how_the_rows_came(scratch: Path, sizes: list[int]) -> None:
+def test_bytes_do_not_depend_on_how_the_rows_are_split(scratch: Path, sizes: list[int]) -> None:
     """Ten parts of one row and one part of ten rows are the same table."""
     whole = rows_of("a", 1, sum(sizes))
     pieces, start = [], 0
@@ -58,7 +58,7 @@ def test_bytes_do_not_depend_on_how_the_rows_came(scratch: Path, sizes: list[int
 
 
 def test_nothing_in_a_file_depends_on_the_clock(tmp_path: Path) -> None:
-    """The same rows, written at another time under another name, are the same bytes."""
+    """The same rows, written at another time under another name, give the same bytes."""
     first = write(tmp_path / "a.parquet", [rows_of("a", 1, 7)])
     time.sleep(1.1)
     second = write(tmp_path / "b.parquet", [rows_of("a", 1, 7)])
@@ -66,8 +66,8 @@ def test_nothing_in_a_file_depends_on_the_clock(tmp_path: Path) -> None:
     assert first == second
 
 
-def test_groups_are_full_and_the_number_of_rows_is_given(tmp_path: Path) -> None:
-    """Only the last group may be short."""
+def test_groups_are_full_and_the_number_of_rows_is_returned(tmp_path: Path) -> None:
+    """Only the last group can be shorter."""
     path = tmp_path / "a.parquet"
 
     written = write_parquet(path, SPEC, [rows_of("a", 0, 2), rows_of("b", 0, 6)], {})
@@ -89,7 +89,7 @@ def test_a_table_without_rows_is_a_file_with_a_schema(tmp_path: Path) -> None:
 
 @given(st.data())
 def test_any_run_of_rows_is_read_across_group_boundaries(scratch: Path, data: st.DataObject) -> None:
-    """In any order, any length, the whole row or some columns of it."""
+    """Any start, any length, all columns or some."""
     total = data.draw(st.integers(1, 10), "total")
     whole = rows_of("a", 1, total)
     columns = data.draw(st.sampled_from([None, ["doc_id", "vector"]]), "columns")
@@ -110,7 +110,7 @@ def test_any_run_of_rows_is_read_across_group_boundaries(scratch: Path, data: st
 @pytest.mark.parametrize("start", [0, 2, 3, 4])
 @pytest.mark.parametrize("columns", [None, ["doc_id", "vector"]])
 def test_no_rows_are_read_in_the_same_columns(tmp_path: Path, columns: list[str] | None, start: int) -> None:
-    """A caller that asks for two columns gets two, also of nothing."""
+    """A caller that requests two columns gets two, also without rows."""
     write(tmp_path / "rows.parquet", [rows_of("a", 1, 4)])
     reader = RowReader(tmp_path / "rows.parquet", columns)
 
@@ -122,7 +122,7 @@ def test_no_rows_are_read_in_the_same_columns(tmp_path: Path, columns: list[str]
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.asset)
 def test_arrow_polars_and_duckdb_read_the_same_rows(tmp_path: Path, spec: TableSpec) -> None:
-    """Each goes by the footer in its own way."""
+    """Each library interprets the footer in its own way."""
     path = tmp_path / "table.parquet"
     table = any_rows(spec.schema, 50, 1)
 
@@ -140,7 +140,7 @@ def test_arrow_polars_and_duckdb_read_the_same_rows(tmp_path: Path, spec: TableS
 
 @pytest.mark.parametrize("error", [ValueError(), OSError("disk"), KeyboardInterrupt()], ids=type)
 def test_an_error_among_the_rows_leaves_the_old_table(tmp_path: Path, error: BaseException) -> None:
-    """Also when the user interrupts the write."""
+    """Also if the user interrupts the write."""
     path = tmp_path / "table.parquet"
     before = write(path, [rows_of("a", 1, 40)])
 
@@ -186,7 +186,7 @@ def test_vectors_are_fixed_size_lists_in_byte_stream_split(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.asset)
 def test_a_specs_column_choices_name_columns_it_has(tmp_path: Path, spec: TableSpec) -> None:
-    """Parquet takes an unknown column name in silence, and the encoding is lost."""
+    """Parquet ignores an unknown column name silently, and the encoding is not applied."""
     path = tmp_path / "empty.parquet"
     write_parquet(path, spec, [], {})
     columns = {pq.ParquetFile(path).schema.column(n).path for n in range(len(pq.ParquetFile(path).schema))}

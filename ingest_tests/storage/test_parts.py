@@ -1,4 +1,4 @@
-"""Each finished item rests on disk at once."""
+"""Each finished item is stored on disk at once."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ def parts_of(layout: Layout) -> Parts:
     return Parts(layout, SPEC, BATCH)
 
 
-def test_a_part_says_what_it_holds(layout: Layout) -> None:
-    """After a crash the parts alone tell what is done."""
+def test_the_footer_of_a_part_names_its_item(layout: Layout) -> None:
+    """After a crash, the parts alone show which items are done."""
     parts = parts_of(layout)
 
     parts.write("docs:ä/b.md", "f1", rows_of("docs:ä/b.md", 1, 2))
@@ -28,7 +28,7 @@ def test_a_part_says_what_it_holds(layout: Layout) -> None:
 
 
 def test_a_later_part_replaces_an_earlier_one(layout: Layout) -> None:
-    """A document that changed again before the commit."""
+    """A document can change again before the commit."""
     parts = parts_of(layout)
 
     parts.write("a", "f1", rows_of("a", 1, 2))
@@ -39,7 +39,7 @@ def test_a_later_part_replaces_an_earlier_one(layout: Layout) -> None:
 
 
 def test_a_damaged_part_is_ignored(layout: Layout) -> None:
-    """Its item is done again; its neighbours are kept."""
+    """Its item runs again; other parts are kept."""
     parts = parts_of(layout)
     torn = parts.write("torn", "f", rows_of("torn", 1, 2))
     parts.write("whole", "f", rows_of("whole", 1, 2))

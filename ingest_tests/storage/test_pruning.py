@@ -1,4 +1,4 @@
-"""What is not there any more leaves a family's other sets too."""
+"""Deleted and changed documents are removed from a family's other sets too."""
 
 from dataclasses import replace
 
@@ -16,13 +16,13 @@ OLD = replace(dense_spec(2), asset="embeddings/dense@old")
 
 
 def put(layout: Layout, spec, tables: dict[str, pa.Table], failed: tuple[str, ...] = ()) -> Table:
-    """A table of these documents."""
+    """Commit a table of these documents."""
     for item, rows in tables.items():
         Parts(layout, spec, BATCH).write(item, item, rows)
     failures = {item: failure(item, item) for item in failed}
     items = {item: item for item in (*tables, *failed)}
-    made = commit(layout, Commit(spec, BATCH, "1", "config", items, failures, {"set": "old"}))
-    return Table(spec.asset, (made.path,))
+    result = commit(layout, Commit(spec, BATCH, "1", "config", items, failures, {"set": "old"}))
+    return Table(spec.asset, (result.path,))
 
 
 def vectors(doc_id: str, *chunks: str) -> pa.Table:
@@ -30,8 +30,8 @@ def vectors(doc_id: str, *chunks: str) -> pa.Table:
     return vector_rows(doc_id, {chunk: [1.0, 0.0] for chunk in chunks})
 
 
-def test_deleted_and_changed_documents_leave_and_all_others_stay_as_they_are(layout: Layout) -> None:
-    """A vector whose chunk is not there would be found in vain, and what was deleted must not be found."""
+def test_deleted_and_changed_documents_are_removed_and_others_stay(layout: Layout) -> None:
+    """A search must not return deleted documents, or vectors without a chunk."""
     documents = {"gone": vectors("gone", "g1"), "a": vectors("a", "a1", "a2"), "b": vectors("b", "b1", "b2")}
     put(layout, OLD, documents, failed=("a-failed", "b-failed"))
     chunks = put(
@@ -50,8 +50,8 @@ def test_deleted_and_changed_documents_leave_and_all_others_stay_as_they_are(lay
     assert next(iter(left.footers.values())).extra["set"] == "old"
 
 
-def test_a_set_that_serves_keeps_documents_that_are_cut_in_another_way(layout: Layout) -> None:
-    """A switch to a model with another limit cuts everything anew; the old vectors serve meanwhile."""
+def test_the_active_set_keeps_documents_that_are_chunked_differently(layout: Layout) -> None:
+    """After a switch to a model with another limit, the old vectors serve until the new ones are complete."""
     put(layout, OLD, {"gone": vectors("gone", "g1"), "b": vectors("b", "b1")}, failed=("f-gone",))
     chunks = put(layout, CHUNKS, {"b": chunk_rows("b", ["new"])})
 
@@ -63,8 +63,8 @@ def test_a_set_that_serves_keeps_documents_that_are_cut_in_another_way(layout: L
     assert (list(left.records), list(left.failures)) == (["b"], [])
 
 
-def test_a_table_with_nothing_to_leave_is_not_touched(layout: Layout) -> None:
-    """Every run looks at it."""
+def test_a_table_with_nothing_to_remove_is_not_touched(layout: Layout) -> None:
+    """Every run checks it."""
     chunks = put(layout, CHUNKS, {"a": chunk_rows("a", ["a1"])})
     path = put(layout, OLD, {"a": vectors("a", "a1")}).paths[0]
     before = path.stat().st_mtime_ns
@@ -74,7 +74,7 @@ def test_a_table_with_nothing_to_leave_is_not_touched(layout: Layout) -> None:
 
 
 def test_a_damaged_table_is_removed(layout: Layout) -> None:
-    """Nobody can say what is in it."""
+    """Its content is unknown."""
     chunks = put(layout, CHUNKS, {"a": chunk_rows("a", ["a1"])})
     path = put(layout, OLD, {"gone": vectors("gone", "g1")}).paths[0]
     path.write_bytes(path.read_bytes()[:-9])

@@ -11,7 +11,7 @@ from ingest_tests.storage.rows import SPEC, failure, rows_of
 
 
 def write(path: Path, item: str, rows: int, broken: str = "") -> Path:
-    """One batch's file with one good item, and maybe a broken one."""
+    """Write one batch's file with a good item and perhaps a failed one."""
     failures = {broken: failure(broken, "f")} if broken else {}
     footer = Footer("1", "c", {item: Record("f", rows)}, failures)
     write_parquet(path, SPEC, [rows_of(item, 1, rows)], footer.as_metadata())
@@ -19,7 +19,7 @@ def write(path: Path, item: str, rows: int, broken: str = "") -> Path:
 
 
 def test_a_table_over_batches_is_the_union_of_its_files(tmp_path: Path) -> None:
-    """Rows, records and failures alike."""
+    """This holds for rows, records and failures."""
     first = write(tmp_path / "b1.parquet", "a", 4)
     second = write(tmp_path / "b2.parquet", "b", 2, broken="x")
     table = Table(SPEC.asset, (first, second))
@@ -30,7 +30,7 @@ def test_a_table_over_batches_is_the_union_of_its_files(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_has_no_records(tmp_path: Path) -> None:
-    """Its neighbours keep theirs."""
+    """Other files keep theirs."""
     torn, whole = write(tmp_path / "b1.parquet", "a", 4), write(tmp_path / "b2.parquet", "b", 2)
 
     torn.write_bytes(torn.read_bytes()[:-9])
@@ -39,8 +39,8 @@ def test_a_damaged_file_has_no_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["[2024] docs", "what?", "a*b", "year=2024"])
-def test_a_table_is_read_from_a_folder_of_any_name(tmp_path: Path, name: str) -> None:
-    """A path is a path, never a pattern."""
+def test_a_table_is_read_from_a_folder_with_any_name(tmp_path: Path, name: str) -> None:
+    """The path is not used as a pattern."""
     path = write(tmp_path / name / "b1.parquet", "a", 4)
 
     frame = Table(SPEC.asset, (path,)).scan().collect()

@@ -1,8 +1,8 @@
-"""Documents from the web: one polite, bounded, resumable attempt at a URL, into a content-addressed store.
+"""Download documents: one polite, bounded, resumable attempt at a URL, into a content-addressed store.
 
-`fetch.py` makes the attempt, `exchange.py` its requests, `addresses.py` and `network.py` say which addresses
-may be asked, `hosts.py` how often. `decoding.py` unpacks a body, `sniffing.py` tells what it is, `errors.py`
-why it did not work.
+`fetch.py` makes the attempt and `exchange.py` its requests; `addresses.py` and `network.py` limit which
+addresses are connected to, `hosts.py` how often. `decoding.py` decompresses bodies, `sniffing.py` detects
+media types, and `errors.py` defines the errors.
 """
 
 from ingest_assets.intake.fetch.addresses import checked_url, shown

@@ -1,4 +1,4 @@
-"""What can go wrong with one fetch. Status codes and exceptions map to types, never to words in a message."""
+"""Errors of a fetch. Status codes and exceptions map to types, never to words in a message."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,7 +7,7 @@ from ingest_assets.core.errors import Category, ItemError
 
 
 class FetchError(ItemError):
-    """One fetch failed; `detail` holds the address without secrets, the status and when to come back."""
+    """A fetch failed. `detail` has the URL without secrets, the status and the `Retry-After` time."""
 
     category: Category = "io"
     code = "E_FETCH"
@@ -15,21 +15,21 @@ class FetchError(ItemError):
 
 
 class UrlRefused(FetchError):
-    """Not an address that is fetched: another scheme, credentials inside, or no valid URL."""
+    """The URL is invalid, has another scheme than http and https, or contains credentials."""
 
     category = "input"
     code = "E_FETCH_URL"
 
 
 class AddressRefused(FetchError):
-    """The host is, or resolves to, an address that is not public; the settings decide about those."""
+    """The host is, or resolves to, an address that is not public; `fetch.allow_private` permits most."""
 
     category = "config"
     code = "E_FETCH_ADDRESS"
 
 
 class NameUnknown(FetchError):
-    """The host's name has no address now."""
+    """The host name cannot be resolved."""
 
     code = "E_FETCH_DNS"
     retryable = True
@@ -37,7 +37,7 @@ class NameUnknown(FetchError):
 
 
 class ConnectionFailed(FetchError):
-    """No connection, or one that ended before the answer began."""
+    """The connection failed, or ended before the response began."""
 
     code = "E_FETCH_CONNECTION"
     retryable = True
@@ -45,7 +45,7 @@ class ConnectionFailed(FetchError):
 
 
 class BodyCutOff(FetchError):
-    """The body ended early; what came is kept for the next attempt where the server can resume."""
+    """The body ended early. The next attempt resumes if the server supports it."""
 
     code = "E_FETCH_CUT_OFF"
     retryable = True
@@ -53,7 +53,7 @@ class BodyCutOff(FetchError):
 
 
 class FetchTimeout(FetchError):
-    """Connecting, waiting for bytes, or the whole fetch took too long."""
+    """The connection, the wait for bytes or the whole fetch exceeded its timeout."""
 
     category = "timeout"
     code = "E_FETCH_TIMEOUT"
@@ -69,21 +69,21 @@ class CertificateRefused(FetchError):
 
 
 class ProtocolBroken(FetchError):
-    """What the server sent is not HTTP, or is HTTP of unreasonable size."""
+    """The response is not valid HTTP, or its headers are too large."""
 
     category = "provider"
     code = "E_FETCH_PROTOCOL"
 
 
 class EncodingRefused(FetchError):
-    """The body has a content encoding that was not asked for, or is not what it claims."""
+    """The content encoding was not requested, or the body does not match it."""
 
     category = "provider"
     code = "E_FETCH_ENCODING"
 
 
 class RedirectRefused(FetchError):
-    """Too many redirects, or one that leads nowhere."""
+    """Too many redirects, or an invalid one."""
 
     category = "provider"
     code = "E_FETCH_REDIRECT"
@@ -97,14 +97,14 @@ class BodyTooLarge(FetchError):
 
 
 class BombRefused(FetchError):
-    """A compressed body that expands out of all proportion."""
+    """The compressed body expands out of proportion."""
 
     category = "input"
     code = "E_FETCH_BOMB"
 
 
 class ServerUnavailable(FetchError):
-    """The server says that it cannot answer now."""
+    """The server is temporarily unable to respond."""
 
     category = "provider"
     code = "E_FETCH_UNAVAILABLE"
@@ -113,7 +113,7 @@ class ServerUnavailable(FetchError):
 
 
 class RateLimited(FetchError):
-    """The server asks for fewer requests; it is well, so its circuit stays closed."""
+    """The server asks for fewer requests. It works, so its circuit breaker stays closed."""
 
     category = "provider"
     code = "E_FETCH_RATE_LIMITED"
@@ -121,35 +121,35 @@ class RateLimited(FetchError):
 
 
 class AccessDenied(FetchError):
-    """The server wants credentials, or does not want us."""
+    """The server requires credentials, or denies access."""
 
     category = "input"
     code = "E_FETCH_DENIED"
 
 
 class NotFound(FetchError):
-    """There is no such document, or no longer."""
+    """The document does not exist, or no longer."""
 
     category = "input"
     code = "E_FETCH_NOT_FOUND"
 
 
 class RequestRefused(FetchError):
-    """The server does not accept this request, whenever it is made."""
+    """The server rejects this request; a retry would not help."""
 
     category = "input"
     code = "E_FETCH_REFUSED"
 
 
 class UnexpectedStatus(FetchError):
-    """A status this product has no rule for; it is not retried."""
+    """A status without a rule; not retried."""
 
     category = "unknown"
     code = "E_FETCH_STATUS"
 
 
 class HostResting(FetchError):
-    """No request was made: the host failed too often or asked to be left alone for a while."""
+    """No request was made: the host is paused, because it failed too often or sent `Retry-After`."""
 
     category = "provider"
     code = "E_FETCH_HOST_RESTING"
@@ -157,7 +157,7 @@ class HostResting(FetchError):
 
 
 class StoreUnwritable(FetchError):
-    """The bytes could not be written here: a full disk, or missing permissions."""
+    """The download could not be written: a full disk, or missing permissions."""
 
     code = "E_FETCH_STORE"
     retryable = True
@@ -184,16 +184,16 @@ ADVICE: Mapping[type[FetchError], str] = {
     RequestRefused: "correct the URL",
     AccessDenied: "ask the site for access, or remove the document",
     NotFound: "correct the URL, or remove the document",
-    ServerUnavailable: "it is tried again later",
-    RateLimited: "it is tried again later",
+    ServerUnavailable: "will be retried",
+    RateLimited: "will be retried",
     UnexpectedStatus: "open the URL in a browser to see what it is",
 }
 
 
 def status_error(status: int, reason: str, url: str, retry_after_s: float | None) -> FetchError:
-    """The error of a status that brings no document; `url` is as `shown` gives it."""
+    """Return the error for a status without a document; `url` must come from `shown`."""
     kind = STATUS_ERRORS.get(status, UnexpectedStatus)
-    wait = "" if retry_after_s is None else f" and asks to wait {retry_after_s:.0f} s"
+    wait = "" if retry_after_s is None else f" (Retry-After: {retry_after_s:.0f} s)"
     words = " ".join(f"{status} {reason}".split())
     return kind(
         f"{url} answered {words}{wait}; {ADVICE[kind]}.",

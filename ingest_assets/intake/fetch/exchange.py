@@ -1,4 +1,4 @@
-"""The requests of one fetch. Redirects are followed by hand, so that every hop passes the same checks."""
+"""The requests of one fetch. Follows redirects itself, so that every hop passes the same checks."""
 
 import contextlib
 import functools
@@ -24,12 +24,12 @@ from ingest_assets.intake.fetch.network import (
 from ingest_assets.settings.intake import FetchOptions
 
 PRODUCT = "ingest-assets"
-# Where Retry-After is about the whole host, not about the one document.
-_ASKS_FOR_A_PAUSE = (429, 503)
+# Statuses whose Retry-After applies to the whole host, not only to one document.
+_PAUSE_STATUSES = (429, 503)
 
 
 def user_agent(options: FetchOptions) -> str:
-    """Who is asking, and how to reach whoever runs it."""
+    """Return the User-Agent: product, version and the operator's contact."""
     version = installed_versions(PRODUCT)[PRODUCT]
     contact = f"+{options.contact}" if options.contact else "automated; its operator left no contact"
     return options.user_agent or f"{PRODUCT}/{version} ({contact})"
@@ -37,12 +37,12 @@ def user_agent(options: FetchOptions) -> str:
 
 @functools.lru_cache(maxsize=1)
 def trusted_certificates() -> ssl.SSLContext:
-    """certifi's authorities, or those of SSL_CERT_FILE and SSL_CERT_DIR; loading them takes a while."""
+    """Load certifi's authorities, or those of SSL_CERT_FILE and SSL_CERT_DIR; cached because it is slow."""
     return httpx.create_ssl_context(trust_env=True)
 
 
 class Exchange:
-    """The requests of one fetch, under one deadline. `host` is the last one asked."""
+    """The requests of one fetch, with one deadline. `host` is the last one requested."""
 
     def __init__(
         self, options: FetchOptions, hosts: Hosts, network: Network, clock: Clock, deadline: Deadline
@@ -57,7 +57,7 @@ class Exchange:
 
     @contextlib.contextmanager
     def answer(self, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """The answer at the end of all redirects, with its body still on the wire."""
+        """Follow redirects and yield the final response, whose body is not read yet."""
         proxy = environment_proxy(url) if self._options.use_environment_proxies else None
         with contextlib.closing(self._client(proxy)) as client:
             for _ in range(self._options.max_redirects + 1):
@@ -72,28 +72,28 @@ class Exchange:
                     location = response.headers.get("location", "")
                     if not location:
                         raise errors.RedirectRefused(
-                            f"{shown(url)} redirects ({response.status_code}) without saying where; "
+                            f"{shown(url)} redirects ({response.status_code}) without a location; "
                             "tell the site's owner.",
                             detail={"url": shown(url), "status": response.status_code},
                         )
                     url = checked_url(location, base=url)
         raise errors.RedirectRefused(
-            f"{shown(url)} is one redirect too many (limit {self._options.max_redirects}); "
+            f"{shown(url)}: too many redirects (limit {self._options.max_redirects}); "
             "use the final URL, or raise fetch.max_redirects.",
             detail={"url": shown(url)},
         )
 
     def refusal(self, response: httpx.Response) -> errors.FetchError:
-        """The error of an answer without a document; a host that asks for a pause gets it."""
+        """Return the error for a response without a document; pause the host if it sent Retry-After."""
         wait_s = retry_after_s(response.headers.get("retry-after", ""), self._clock.epoch_s())
-        if wait_s is not None and response.status_code in _ASKS_FOR_A_PAUSE:
+        if wait_s is not None and response.status_code in _PAUSE_STATUSES:
             self._hosts.rest(self.host, wait_s)
         reason = httpx.codes.get_reason_phrase(response.status_code)
         return errors.status_error(response.status_code, reason, shown(response.url), wait_s)
 
     @contextlib.contextmanager
     def explained(self, url: httpx.URL, *, is_body: bool = False) -> Iterator[None]:
-        """What the network raises, in this product's words."""
+        """Convert network errors to `FetchError`."""
         where = {"url": shown(url)}
         try:
             yield
@@ -101,21 +101,21 @@ class Exchange:
             error.detail.setdefault("url", where["url"])
             raise
         except httpcore.TimeoutException as error:
-            text = f"{shown(url)} sent nothing for {self._options.idle_timeout_s:g} s; it is tried again."
+            text = f"{shown(url)} sent nothing for {self._options.idle_timeout_s:g} s; will be retried."
             if isinstance(error, httpcore.ConnectTimeout):
                 limit_s = self._options.connect_timeout_s
-                text = f"{shown(url)} accepted no connection within {limit_s:g} s; it is tried again."
+                text = f"{shown(url)} accepted no connection within {limit_s:g} s; will be retried."
             raise errors.FetchTimeout(text, detail=where) from error
         except (httpcore.NetworkError, httpcore.ProxyError) as error:
             raise _network_error(error, url, is_body=is_body) from error
         except httpcore.ProtocolError as error:
             if not self._dialler.peer_closed:
-                text = f"{shown(url)} does not speak HTTP as it should; tell the site's owner."
+                text = f"{shown(url)} sent an invalid HTTP response; tell the site's owner."
                 raise errors.ProtocolBroken(text, detail=where) from error
             raise _network_error(error, url, is_body=is_body) from error
 
     def _client(self, proxy: httpx.Proxy | None) -> httpx.Client:
-        """One per chain of redirects, so that cookies set on the way are sent on."""
+        """Return a client for one chain of redirects, so that cookies set on the way are sent."""
         self._dialler.proxy_host = proxy.url.host if proxy else None
         options = self._options
         return httpx.Client(
@@ -126,7 +126,7 @@ class Exchange:
         )
 
     def _wait_for(self, url: httpx.URL) -> None:
-        """Politeness is between documents: the hops of one fetch on the same host wait once."""
+        """Wait for the host's turn, once per fetch: the pause is between documents, not between redirects."""
         self.host, self.has_answer = host_of(url), False
         if self.host in self._visited:
             return
@@ -140,9 +140,9 @@ class Exchange:
         with self.explained(url):
             try:
                 response = client.send(request, stream=True)
-            except (httpx.RemoteProtocolError, httpx.InvalidURL):  # httpx looks at redirects before we do
+            except (httpx.RemoteProtocolError, httpx.InvalidURL):  # httpx parses redirect targets first
                 raise errors.RedirectRefused(
-                    f"{shown(url)} redirects to what is no web address; tell the site's owner.",
+                    f"{shown(url)} redirects to an invalid URL; tell the site's owner.",
                     detail={"url": shown(url)},
                 ) from None
         self.has_answer = True
@@ -157,11 +157,11 @@ def _network_error(error: Exception, url: httpx.URL, *, is_body: bool) -> errors
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             reason = cause.verify_message.rstrip(".")
-            text = f"{shown(url)} shows no valid certificate ({reason}); tell the site's owner."
+            text = f"{shown(url)} has an invalid TLS certificate ({reason}); tell the site's owner."
             return errors.CertificateRefused(text, detail=detail)
     if is_body:
-        return errors.BodyCutOff(f"{shown(url)} broke off; it is tried again.", detail=detail)
+        return errors.BodyCutOff(f"{shown(url)} broke off; will be retried.", detail=detail)
     numbered = (cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror)
     reason = next(numbered, "the connection was closed").lower()
-    text = f"{shown(url)} gave no answer ({reason}); it is tried again."
+    text = f"{shown(url)} did not respond ({reason}); will be retried."
     return errors.ConnectionFailed(text, detail=detail)

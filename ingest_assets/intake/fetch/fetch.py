@@ -1,4 +1,4 @@
-"""One fetch is one attempt: ask, receive into the store, say what came. Whoever calls decides on retries."""
+"""One fetch: request a URL, receive the body into the store, describe it. The caller decides on retries."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -21,24 +21,24 @@ from ingest_assets.intake.fetch.network import Clock, Deadline, Network
 from ingest_assets.settings.intake import FetchOptions
 
 MEBIBYTE = 1024 * 1024
-_WHOLE = (200, 203)  # a 203 is a 200 that a proxy has changed
-# The file is another one by now, or shorter than what is there of it: it is asked for from its beginning.
-_NOT_THAT_RANGE = (206, 416)
-_STRONG_AFTER_S = 60.0  # RFC 9110, 8.8.2.2: a change within the same second would go unseen
+_WHOLE = (200, 203)  # a 203 is a 200 changed by a proxy
+# The file has changed, or is shorter than the part received: request it from the start.
+_WRONG_RANGE = (206, 416)
+_STRONG_AFTER_S = 60.0  # RFC 9110, 8.8.2.2: a change within the same second would go unnoticed
 
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What is known of a document fetched before: with these a server can say that it did not change."""
+    """Validators of a document fetched before, for a conditional request."""
 
     etag: str | None = None
     last_modified: str | None = None
     content_hash: str | None = None
 
     def as_request(self) -> dict[str, str]:
-        """The headers of a conditional request; none when there is nothing to compare by."""
-        wanted = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in wanted.items() if value and _is_sendable(value)}
+        """Return the headers of a conditional request; empty without validators."""
+        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in headers.items() if value and _is_sendable(value)}
 
 
 def _is_sendable(value: str) -> bool:
@@ -46,9 +46,9 @@ def _is_sendable(value: str) -> bool:
 
 
 def resume_note(headers: httpx.Headers) -> dict[str, str] | None:
-    """What must be the same for a broken download to go on, or None where the server gives no such thing.
+    """Return the validator with which a broken download can resume, or None if the server sent none.
 
-    Only strong validators will do: with a weak one, two halves of different files could be joined.
+    Only strong validators are used: a weak one could join parts of different files.
     """
     etag = headers.get("etag", "").strip()
     if etag.startswith('"') and _is_sendable(etag):
@@ -61,23 +61,23 @@ def resume_note(headers: httpx.Headers) -> dict[str, str] | None:
 
 
 def content_range(headers: httpx.Headers) -> tuple[int, int, int | None] | None:
-    """Of a 206 with a single range: its first and last byte, and the whole document's size if it is told."""
+    """Return the first and last byte of a 206 with a single range, and the total size if it is given."""
     pattern = r"\s*bytes\s+(\d{1,18})-(\d{1,18})/(\d{1,18}|\*)\s*"
-    found = re.fullmatch(pattern, headers.get("content-range", ""))
-    if found is None:
+    match = re.fullmatch(pattern, headers.get("content-range", ""))
+    if match is None:
         return None
-    return int(found[1]), int(found[2]), None if found[3] == "*" else int(found[3])
+    return int(match[1]), int(match[2]), None if match[3] == "*" else int(match[3])
 
 
 def declared_type(headers: httpx.Headers) -> tuple[str | None, str | None]:
-    """Media type and charset of `Content-Type`: hints, no more."""
+    """Return media type and charset of `Content-Type`, which are only hints."""
     header = _parsed("content-type", headers)
     charset = header.get_content_charset()
     return (header.get_content_type() if "content-type" in headers else None), charset
 
 
 def suggested_name(headers: httpx.Headers) -> str | None:
-    """The file name of `Content-Disposition`; only its suffix is ever used."""
+    """Return the file name of `Content-Disposition`; only its suffix is used."""
     return _parsed("content-disposition", headers).get_filename()
 
 
@@ -89,7 +89,7 @@ def _parsed(name: str, headers: Mapping[str, str]) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A document that came, or came again. `final_url` may hold a signature of the site in its query."""
+    """A received document. The query of `final_url` can contain a signature."""
 
     path: Path
     content_hash: str
@@ -106,7 +106,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """The server says that the document is still the one known; nothing was received."""
+    """The document has not changed since the last fetch (304); nothing was received."""
 
     final_url: str
     etag: str | None
@@ -114,9 +114,9 @@ class NotModified:
 
 
 class Fetcher:
-    """Fetches into a store. Thread-safe; one per process, so that hosts are treated as one knows them.
+    """Fetches into a store. Thread-safe; use one per process, so that all fetches share the state of hosts.
 
-    `sniff` tells the media type from a name and the first bytes: `parsing.media.media_type`.
+    `sniff` detects the media type by a name and the first bytes: `parsing.media.media_type`.
     """
 
     def __init__(
@@ -143,9 +143,9 @@ class Fetcher:
         max_seconds: float | None = None,
         on_bytes: Callable[[int], None] = lambda _count: None,
     ) -> Fetched | NotModified:
-        """One attempt, within `max_seconds` if that is less than the options allow; raises `FetchError`s.
+        """Make one attempt, within `max_seconds` if that is less than the options allow; raise `FetchError`.
 
-        `on_bytes` hears of every piece received. What it raises ends the fetch, and what came is kept.
+        `on_bytes` is called for every piece. An exception in it ends the fetch; received bytes are kept.
         """
         start = checked_url(url)
         limit_s = min(self._options.total_timeout_s, float("inf") if max_seconds is None else max_seconds)
@@ -154,25 +154,25 @@ class Fetcher:
         try:
             with self._blobs.download(str(start)) as download:
                 try:
-                    came = self._attempt(exchange, start, known, download, on_bytes)
+                    fetched = self._attempt(exchange, start, known, download, on_bytes)
                 except FetchError as error:
                     if not error.retryable:
-                        download.restart(None)  # what no further attempt will continue need not lie about
+                        download.restart(None)  # delete it: no further attempt will continue it
                     raise
         except FetchError as error:
-            # A host that was not asked, because it rests or is refused, is neither well nor ill.
+            # Without a request (the host is paused or refused) there is no result to count.
             if error.is_host_trouble:
                 self._hosts.failed(exchange.host)
             elif exchange.has_answer:
                 self._hosts.answered(exchange.host)
             raise
-        except OSError as error:  # the network's errors are FetchErrors by now: this is the disk
+        except OSError as error:  # network errors are already FetchErrors, so this is the disk
             raise StoreUnwritable(
-                f"{shown(start)} could not be stored ({error.strerror}); make room or check the permissions.",
+                f"{shown(start)} could not be stored ({error.strerror}); check free space and permissions.",
                 detail={"url": shown(start)},
             ) from error
         self._hosts.answered(exchange.host)
-        return came
+        return fetched
 
     def _attempt(
         self,
@@ -183,25 +183,25 @@ class Fetcher:
         on_bytes: Callable[[int], None],
     ) -> Fetched | NotModified:
         if download.size_bytes:
-            # Ranges count the bytes of the encoding, so resumed downloads are asked for as they are.
+            # Ranges count encoded bytes, so a download is resumed without compression.
             resuming = {
                 "Accept-Encoding": "identity",
                 "Range": f"bytes={download.size_bytes}-",
                 "If-Range": download.note.get("if_range", ""),
             }
             with exchange.answer(url, resuming) as response:
-                if response.status_code in _WHOLE or _goes_on(response, download):
-                    return self._received(exchange, response, download, on_bytes)
-                if response.status_code not in _NOT_THAT_RANGE:
+                if response.status_code in _WHOLE or _is_continuation(response, download):
+                    return self._receive(exchange, response, download, on_bytes)
+                if response.status_code not in _WRONG_RANGE:
                     raise exchange.refusal(response)
             download.restart(None)
         condition = known.as_request() if known is not None else {}
-        # Without the bytes themselves, hearing that they did not change would not help.
+        # If the stored bytes are missing, a 304 would not help.
         if known is not None and known.content_hash and self._blobs.find(known.content_hash) is None:
             condition = {}
         with exchange.answer(url, {"Accept-Encoding": ACCEPTED, **condition}) as response:
             if response.status_code in _WHOLE:
-                return self._received(exchange, response, download, on_bytes)
+                return self._receive(exchange, response, download, on_bytes)
             if response.status_code == 304 and known is not None and condition:
                 return NotModified(
                     str(response.url),
@@ -210,7 +210,7 @@ class Fetcher:
                 )
             raise exchange.refusal(response)
 
-    def _received(
+    def _receive(
         self,
         exchange: Exchange,
         response: httpx.Response,
@@ -221,26 +221,26 @@ class Fetcher:
         if response.status_code in _WHOLE:
             download.restart(resume_note(response.headers) if is_plain(encoding) else None)
         resumed_from_bytes = download.size_bytes
-        told = response.headers.get("content-length", "").strip()
-        coming_bytes = int(told) if re.fullmatch(r"\d{1,18}", told, re.ASCII) else 0
-        self._require_fitting(response, resumed_from_bytes + coming_bytes)
-        wire = self._counted(exchange, response, resumed_from_bytes, on_bytes)
+        length = response.headers.get("content-length", "").strip()
+        coming_bytes = int(length) if re.fullmatch(r"\d{1,18}", length, re.ASCII) else 0
+        self._require_size(response, resumed_from_bytes + coming_bytes)
+        wire = self._read_wire(exchange, response, resumed_from_bytes, on_bytes)
         for piece in decoded(wire, encoding, shown(response.url)):
-            self._require_fitting(response, download.size_bytes + len(piece))
+            self._require_size(response, download.size_bytes + len(piece))
             download.write(piece)
         _, _, total = content_range(response.headers) or (0, 0, None)
         if response.status_code == 206 and total is not None and total != download.size_bytes:
             # The range itself may have been shorter than the document.
             url = shown(response.url)
             raise BodyCutOff(
-                f"{url} sent {download.size_bytes} of {total} bytes; it is tried again.", detail={"url": url}
+                f"{url} sent {download.size_bytes} of {total} bytes; will be retried.", detail={"url": url}
             )
         return self._described(response, download.finish(), resumed_from_bytes)
 
-    def _counted(
+    def _read_wire(
         self, exchange: Exchange, response: httpx.Response, offset: int, on_bytes: Callable[[int], None]
     ) -> Iterator[bytes]:
-        """The body as it comes. Its own bytes count too: compressed data may stand for nothing at all."""
+        """Yield the body as received. Its size is limited too: compressed data can expand to nothing."""
         received = offset
         pieces = response.iter_raw()
         while True:
@@ -249,16 +249,16 @@ class Fetcher:
             if piece is None:
                 return
             received += len(piece)
-            self._require_fitting(response, received)
+            self._require_size(response, received)
             on_bytes(len(piece))
             yield piece
 
-    def _require_fitting(self, response: httpx.Response, size_bytes: int) -> None:
+    def _require_size(self, response: httpx.Response, size_bytes: int) -> None:
         if size_bytes > self._options.max_mebibytes * MEBIBYTE:
             url = shown(response.url)
             raise BodyTooLarge(
                 f"{url} is larger than the {self._options.max_mebibytes} MiB allowed; "
-                "leave it out or raise fetch.max_mebibytes.",
+                "remove it, or raise fetch.max_mebibytes.",
                 detail={"url": url, "limit_bytes": self._options.max_mebibytes * MEBIBYTE},
             )
 
@@ -284,8 +284,8 @@ class Fetcher:
         )
 
 
-def _goes_on(response: httpx.Response, download: Download) -> bool:
-    """The server may ignore If-Range; then its validators tell whether the file is still the same."""
+def _is_continuation(response: httpx.Response, download: Download) -> bool:
+    """True if the body continues the download. Compares ETags, since a server can ignore If-Range."""
     if response.status_code != 206 or not is_plain(response.headers.get("content-encoding", "")):
         return False
     etag, before = response.headers.get("etag"), download.note.get("if_range", "")

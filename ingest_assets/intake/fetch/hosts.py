@@ -1,6 +1,6 @@
-"""How each host is treated: a pause between requests, a rest when it asks for one or keeps failing.
+"""Limits per host: a pause between requests, and a longer one on `Retry-After` or repeated failures.
 
-Held in memory and per process; the caps of the ledger's leases hold over processes and machines.
+The state is in memory, per process. The limits on leases apply over all processes and machines.
 """
 
 import threading
@@ -11,7 +11,7 @@ from ingest_assets.intake.fetch.errors import HostResting
 from ingest_assets.intake.fetch.network import Clock
 from ingest_assets.settings.intake import FetchOptions
 
-MAX_REMEMBERED = 10_000  # hosts; past this, those without a failure or a wait are forgotten
+MAX_HOSTS = 10_000  # above this, hosts without a failure or a wait are dropped
 
 
 @dataclass(slots=True)
@@ -19,14 +19,14 @@ class _Host:
     next_turn_s: float = float("-inf")
     failures: int = 0
     broken_until_s: float = float("-inf")
-    asked_until_s: float = float("-inf")
+    retry_after_until_s: float = float("-inf")
 
-    def rests_until_s(self) -> float:
-        return max(self.broken_until_s, self.asked_until_s)
+    def paused_until_s(self) -> float:
+        return max(self.broken_until_s, self.retry_after_until_s)
 
 
 class Hosts:
-    """Thread-safe. A host that rests is refused at once, with an error that says until when."""
+    """State of all hosts. Thread-safe. A paused host raises at once, with the time when the pause ends."""
 
     def __init__(self, options: FetchOptions, clock: Clock) -> None:
         self._options = options
@@ -35,36 +35,36 @@ class Hosts:
         self._hosts: dict[str, _Host] = {}
 
     def take_turn(self, host: str, patience_s: float) -> float:
-        """Seconds to wait before a request to this host, which is then ours to make.
+        """Reserve the next request to this host and return the seconds to wait before it.
 
-        A wait beyond `patience_s` is refused, and the turn left to others.
+        Raises `HostResting`, without a reservation, if the wait exceeds `patience_s`.
         """
         with self._lock:
             now = self._clock.monotonic_s()
             known = self._known(host, now)
-            if known.rests_until_s() > now:
-                is_asked = known.asked_until_s >= known.broken_until_s
-                reason = "it asked for a pause" if is_asked else f"its last {known.failures} requests failed"
-                raise self._resting(host, known.rests_until_s() - now, reason)
+            if known.paused_until_s() > now:
+                is_asked = known.retry_after_until_s >= known.broken_until_s
+                reason = "it sent Retry-After" if is_asked else f"its last {known.failures} requests failed"
+                raise self._resting(host, known.paused_until_s() - now, reason)
             if known.failures >= self._options.breaker_failures:
-                # One request may try; the others wait for what it finds, or for as long again if it says
-                # nothing.
+                # One request probes the host; the others wait for its result, or for another pause if there
+                # is none.
                 known.broken_until_s = now + self._options.breaker_open_s
             turn_s = max(now, known.next_turn_s)
             if turn_s - now > patience_s:
-                raise self._resting(host, turn_s - now, "others wait for it already")
+                raise self._resting(host, turn_s - now, "other requests are waiting for it")
             known.next_turn_s = turn_s + self._options.politeness_delay_s
             return turn_s - now
 
     def _resting(self, host: str, seconds: float, reason: str) -> HostResting:
         until = datetime.fromtimestamp(self._clock.epoch_s() + seconds, UTC)
         return HostResting(
-            f"{host} is left alone until {until:%Y-%m-%d %H:%M:%S} UTC, as {reason}; it is tried then.",
+            f"{host} is paused until {until:%Y-%m-%d %H:%M:%S} UTC: {reason}; will be retried then.",
             detail={"host": host, "retry_after_s": seconds},
         )
 
     def answered(self, host: str) -> None:
-        """The host is well, whatever it said."""
+        """Record a response of any kind, which resets the failures."""
         with self._lock:
             known = self._hosts.get(host)
             if known is not None:
@@ -72,7 +72,7 @@ class Hosts:
                 known.broken_until_s = float("-inf")
 
     def failed(self, host: str) -> None:
-        """The host did not do its part; after several times in a row it is left alone."""
+        """Record a failure; after several in a row the host is paused."""
         with self._lock:
             now = self._clock.monotonic_s()
             known = self._known(host, now)
@@ -81,17 +81,17 @@ class Hosts:
                 known.broken_until_s = now + self._options.breaker_open_s
 
     def rest(self, host: str, seconds: float) -> None:
-        """The host asked for a pause (`Retry-After`); a shorter one than before does not end that."""
+        """Pause the host for its `Retry-After`; a shorter pause does not end a longer one."""
         with self._lock:
             now = self._clock.monotonic_s()
             known = self._known(host, now)
-            known.asked_until_s = max(known.asked_until_s, now + seconds)
+            known.retry_after_until_s = max(known.retry_after_until_s, now + seconds)
 
     def _known(self, host: str, now: float) -> _Host:
-        if host not in self._hosts and len(self._hosts) >= MAX_REMEMBERED:
+        if host not in self._hosts and len(self._hosts) >= MAX_HOSTS:
             self._hosts = {
                 name: known
                 for name, known in self._hosts.items()
-                if known.failures > 0 or max(known.next_turn_s, known.rests_until_s()) > now
+                if known.failures > 0 or max(known.next_turn_s, known.paused_until_s()) > now
             }
         return self._hosts.setdefault(host, _Host())

@@ -1,6 +1,6 @@
-"""Connections that go only to addresses that were checked: one DNS answer, checked, and dialled as it is.
+"""Connect only to checked addresses: resolve once, check the addresses, and connect to those.
 
-Resolving again between check and connection would let a name server change its mind (DNS rebinding).
+Resolving again between check and connection would let a name server change its answer (DNS rebinding).
 """
 
 import queue
@@ -20,12 +20,12 @@ from ingest_assets.core.errors import ConfigError
 from ingest_assets.intake.fetch.addresses import require_allowed
 from ingest_assets.intake.fetch.errors import FetchTimeout, NameUnknown
 
-# Time as an argument, and the one deadline that everything within a fetch obeys.
+# Time as an argument, and the one deadline for everything in a fetch.
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Two clocks and a nap, so that a test can let hours pass."""
+    """Clocks and sleep, which tests replace."""
 
     epoch_s: Callable[[], float] = time.time
     monotonic_s: Callable[[], float] = time.monotonic
@@ -33,19 +33,19 @@ class Clock:
 
 
 class Deadline:
-    """When a fetch must have ended, so many seconds from now; `url` is as `shown` gives it."""
+    """The end of a fetch, `limit_s` seconds from now; `url` must come from `shown`."""
 
     def __init__(self, limit_s: float, url: str, clock: Clock) -> None:
         self._limit_s, self._url, self._clock = limit_s, url, clock
         self._ends_s = clock.monotonic_s() + limit_s
 
     def left_s(self) -> float:
-        """Seconds left; raises `FetchTimeout` when there are none."""
+        """Return the seconds left; raise `FetchTimeout` if there are none."""
         left = self._ends_s - self._clock.monotonic_s()
         if left <= 0:
             raise FetchTimeout(
-                f"{self._url} was not complete after {self._limit_s:g} s; it is tried again, "
-                "or raise fetch.total_timeout_s.",
+                f"{self._url} was not complete after {self._limit_s:g} s; will be retried. "
+                "If that happens often, raise fetch.total_timeout_s.",
                 detail={"url": self._url},
             )
         return left
@@ -56,34 +56,34 @@ Resolver = Callable[[str, int], Sequence[str]]
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Every address the system knows for a host, each once, in its order of preference."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    """Return the addresses of a host, each once, in the system's order."""
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in infos))
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Names and sockets of the machine, or those that a test puts in their place."""
+    """The machine's resolver and sockets, which tests replace."""
 
     resolver: Resolver = resolve
     sockets: httpcore.NetworkBackend = field(default_factory=httpcore.SyncBackend)
 
 
 class TimedStream(httpcore.NetworkStream):
-    """A connection whose every wait ends with the fetch's deadline, and that knows who hung up."""
+    """A connection in which every wait ends at the fetch's deadline. Records whether the server closed it."""
 
     def __init__(self, inner: httpcore.NetworkStream, dialler: "CheckedDialler") -> None:
         self._inner = inner
         self._dialler = dialler
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Some bytes; none when the server closed the connection."""
+        """Return received bytes; none if the server closed the connection."""
         received = self._timed(lambda limit_s: self._inner.read(max_bytes, limit_s), timeout)
         self._dialler.peer_closed = not received
         return received
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send all."""
+        """Send all bytes."""
         self._timed(lambda limit_s: self._inner.write(buffer, limit_s), timeout)
 
     def start_tls(
@@ -92,18 +92,18 @@ class TimedStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        """The host's name, not the address dialled, is what the certificate must be for."""
+        """Start TLS; the certificate must match the host's name, not the address connected to."""
         inner = self._timed(
             lambda limit_s: self._inner.start_tls(ssl_context, server_hostname, limit_s), timeout
         )
         return TimedStream(inner, self._dialler)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._inner.close()
 
     def get_extra_info(self, info: str) -> typing.Any:
-        """What httpcore wants to know of a socket."""
+        """Return what httpcore asks about the socket."""
         return self._inner.get_extra_info(info)
 
     def _timed(self, call: Callable[[float], T], timeout: float | None) -> T:
@@ -111,17 +111,17 @@ class TimedStream(httpcore.NetworkStream):
         try:
             return call(left if timeout is None else min(timeout, left))
         except httpcore.TimeoutException:
-            self._dialler.deadline.left_s()  # says so if it was the deadline that passed
+            self._dialler.deadline.left_s()  # raises its own error if the deadline has passed
             raise
 
 
 class CheckedDialler(httpcore.NetworkBackend):
-    """Resolves a host, checks every answer, and connects to the first that accepts."""
+    """Resolves a host, checks every address, and connects to the first that accepts."""
 
     def __init__(self, deadline: Deadline, network: Network, *, allow_private: bool) -> None:
         self.deadline = deadline
         self.peer_closed = False
-        self.proxy_host: str | None = None  # the operator's own choice, wherever it is
+        self.proxy_host: str | None = None  # not checked: the operator chose it
         self._network = network
         self._allow_private = allow_private
 
@@ -133,7 +133,7 @@ class CheckedDialler(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """One private answer among public ones is refused too: the next lookup might give it first."""
+        """Connect to a host. Rejects it for a single private address, since the order can change."""
         self.peer_closed = False
         addresses = self._resolve(host, port, timeout)
         for address in addresses if host != self.proxy_host else ():
@@ -161,7 +161,7 @@ class CheckedDialler(httpcore.NetworkBackend):
         raise failure or httpcore.ConnectError("no address")
 
     def _resolve(self, host: str, port: int, timeout: float | None) -> Sequence[str]:
-        """The resolver has no time limit of its own, so it runs beside and is left behind when late."""
+        """Resolve in a thread, since the resolver has no timeout; abandon the thread when it is late."""
         answers: queue.SimpleQueue[Sequence[str] | OSError | UnicodeError] = queue.SimpleQueue()
 
         def ask() -> None:
@@ -177,19 +177,19 @@ class CheckedDialler(httpcore.NetworkBackend):
         except queue.Empty:
             self.deadline.left_s()
             raise FetchTimeout(
-                f"{host} was not resolved within {timeout:g} s; it is tried again.", detail={"host": host}
+                f"{host} was not resolved within {timeout:g} s; will be retried.", detail={"host": host}
             ) from None
         if isinstance(answer, Exception) or not answer:
             why = answer.strerror or "unknown" if isinstance(answer, OSError) else "not a name"
             raise NameUnknown(
-                f"{host} has no address ({why}); it is tried again, or correct the URL.",
+                f"{host} has no address ({why}); will be retried. Check the URL.",
                 detail={"host": host},
             )
         return answer
 
 
 class DirectTransport(httpx.BaseTransport):
-    """httpx over a pool that dials through a `CheckedDialler`; raises httpcore's errors as they are."""
+    """An httpx transport that connects through a `CheckedDialler`; raises httpcore's errors unchanged."""
 
     def __init__(
         self, dialler: CheckedDialler, context: ssl.SSLContext, proxy: httpx.Proxy | None = None
@@ -198,7 +198,7 @@ class DirectTransport(httpx.BaseTransport):
         self._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=dialler, proxy=through)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """One exchange; the body stays on the wire until it is read."""
+        """Send the request and return the response, whose body is not read yet."""
         answer = self._pool.handle_request(
             httpcore.Request(
                 method=request.method,
@@ -217,7 +217,7 @@ class DirectTransport(httpx.BaseTransport):
         )
 
     def close(self) -> None:
-        """Hang up on everybody."""
+        """Close all connections."""
         self._pool.close()
 
 
@@ -233,7 +233,7 @@ class _Body(httpx.SyncByteStream):
 
 
 def environment_proxy(url: httpx.URL) -> httpx.Proxy | None:
-    """The proxy that the environment names for a URL, if any."""
+    """Return the environment's proxy for a URL, if any."""
     named = None if urllib.request.proxy_bypass(url.host) else urllib.request.getproxies().get(url.scheme)
     if not named:
         return None

@@ -1,3 +1,3 @@
-"""Watched folders: `walk.py` lists files, `changes.py` decides what is new, changed, moved or gone, and
-`scan.py` brings the ledger up to date with them, within a budget of time.
+"""Watched folders: `walk.py` lists files, `changes.py` finds new, changed, moved and deleted ones, and
+`scan.py` updates the ledger within a time limit.
 """

@@ -1,4 +1,4 @@
-"""Walking a watched folder: which files are there, and what stands in the way of the others."""
+"""List the files of a watched folder, and the problems with the others."""
 
 import os
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ingest_assets.core.errors import ConfigError
 
-# PostgreSQL cannot index longer texts; the rule is the same for every ledger, so that it can be moved.
+# PostgreSQL cannot index longer texts; the limit is the same for SQLite, so that a ledger can be moved.
 MAX_PATH_BYTES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class SeenFile:
-    """A file as the folder shows it; `path` is relative, as the disk spells it."""
+    """A file in a folder; `path` is relative, in the file system's spelling."""
 
     path: str
     size_bytes: int
@@ -23,7 +23,7 @@ class SeenFile:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a folder that could not be taken in; `is_folder` when all below it is unknown."""
+    """A file or folder that could not be read; with `is_folder`, everything below it is unknown."""
 
     path: str
     reason: str
@@ -31,7 +31,7 @@ class Problem:
 
 
 def require_folder(path: Path) -> Path:
-    """The folder as an absolute path, or one clear line why it cannot be used."""
+    """Return the folder as an absolute path; raise `ConfigError` if it cannot be used."""
     try:
         folder = path.expanduser().resolve()
         if not _is_unicode(str(folder)):
@@ -47,29 +47,29 @@ def require_folder(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """What of a folder is left out: glob patterns of relative paths, and whole folders."""
+    """What to skip: glob patterns of relative paths, and whole folders."""
 
     patterns: tuple[str, ...] = ()
     folders: frozenset[Path] = frozenset()
 
     def covers(self, entry: "os.DirEntry[str]", path: str) -> bool:
-        # "~$" is how Office names the lock file beside a document that is open.
+        # Office names the lock file of an open document "~$…".
         if entry.name.startswith((".", "~$")) or any(fnmatchcase(path, p) for p in self.patterns):
             return True
-        # Making a path takes longer than all the rest, and there are many files and few folders.
+        # Creating a `Path` takes longer than all the rest, and there are many files and few folders.
         return not entry.is_file(follow_symlinks=False) and Path(entry.path) in self.folders
 
 
 def walk(folder: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
-    """Files below a folder in a stable order, hidden ones and links that leave the folder aside."""
+    """Yield the files below a folder in a stable order; skip hidden files."""
     root = folder.resolve()
     yield from _walk(root, "", root, exclude)
 
 
 def _walk(folder: Path, prefix: str, root: Path, exclude: Exclusions) -> Iterator[SeenFile | Problem]:
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as scanned:
+            entries = sorted(scanned, key=lambda entry: entry.name)
     except OSError as error:
         reason = f"folder cannot be read ({_why(error)}); check its permissions"
         yield Problem(_printable(prefix.rstrip("/")) or ".", reason, is_folder=True)
@@ -80,20 +80,20 @@ def _walk(folder: Path, prefix: str, root: Path, exclude: Exclusions) -> Iterato
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), path + "/", root, exclude)
-        elif (seen := _entry(entry, path, root)) is not None:
-            yield seen
+        elif (file := _entry(entry, path, root)) is not None:
+            yield file
 
 
 def _entry(entry: "os.DirEntry[str]", path: str, root: Path) -> SeenFile | Problem | None:
-    """What is not a folder; None for sockets and the like."""
+    """Return the file of a directory entry, or the problem with it; None for sockets, pipes and devices."""
     try:
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root):
-            return Problem(_printable(path), "link leaves the folder; copy the file in, or watch its folder")
+            return Problem(_printable(path), "link points outside the folder; copy the file into the folder")
         if not entry.is_file():
             return None
         if not _is_unicode(path):
             return Problem(_printable(path), "name is not valid UTF-8; rename the file")
-        # A letter has at most four bytes, so short paths need not be encoded.
+        # A character has at most four bytes, so short paths need not be encoded.
         if len(path) > MAX_PATH_BYTES // 4 and len(os.fsencode(path)) > MAX_PATH_BYTES:
             reason = f"path is longer than {MAX_PATH_BYTES} bytes; shorten the names of its folders"
             return Problem(path, reason)
@@ -104,7 +104,7 @@ def _entry(entry: "os.DirEntry[str]", path: str, root: Path) -> SeenFile | Probl
 
 
 def _is_unicode(name: str) -> bool:
-    """False for bytes that are not UTF-8: Python shows them as half characters that cannot be encoded."""
+    """False for names that are not UTF-8: Python decodes them to lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -117,4 +117,4 @@ def _printable(name: str) -> str:
 
 
 def _why(error: OSError | RuntimeError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or "a link that leads to itself"
+    return (error.strerror if isinstance(error, OSError) else None) or "the link points to itself"

@@ -1,7 +1,7 @@
-"""Acquiring the artifacts of a batch: lease, fetch or copy, heartbeat, and say how it ended.
+"""Acquire the artifacts of a batch: lease, fetch or copy, heartbeat, and record the result.
 
-Any number of processes may do this for the same batch at the same time: a lease is held by one of them. What
-has to wait longer than a few seconds (a backoff, a host that rests, a quota) is left to a later run.
+Any number of processes can work on the same batch; each lease is held by one of them. An artifact that has to
+wait longer than a few seconds (a backoff, a paused host, a quota) is left to a later run.
 """
 
 import contextlib
@@ -27,20 +27,20 @@ from ingest_assets.intake.queue.queue import Queue
 from ingest_assets.intake.queue.quotas import Quotas
 from ingest_assets.settings.intake import QueueOptions
 
-# What becomes possible within so many seconds is waited for, in place of another run.
-PATIENCE_S = 5.0
-# Waits between two looks for room double from the first to the last.
-_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0
+# A run waits this long for an artifact; longer waits are left to another run.
+MAX_LEASE_WAIT_S = 5.0
+# Seconds between attempts to lease; doubles from the first value up to the last.
+_FIRST_POLL_S, _LAST_POLL_S = 0.05, 1.0
 _SHOW_S = 10.0  # between two lines of progress
 _BLOCK = 1024 * 1024
 
-# Runs a call and gives what it raised, if it is an error that must not end the thread.
+# Runs a call and returns the error it raised, unless that error must end the thread.
 Guard = Callable[[Callable[[], object]], BaseException | None]
 _log = logging.getLogger(__name__)
 
 
 class Stopped(ItemError):
-    """The run was told to stop while the artifact was on its way; what came is kept to go on from."""
+    """The run was stopped during the download; received bytes are kept, so that it can resume."""
 
     category = "cancelled"
     code = "E_STOPPED"
@@ -48,7 +48,7 @@ class Stopped(ItemError):
 
 
 class LeaseLost(ItemError):
-    """Another worker has the artifact now: this one was silent for too long."""
+    """Another worker has the artifact now, because this one sent no heartbeat for too long."""
 
     category = "runtime"
     code = "E_LEASE_LOST"
@@ -56,79 +56,79 @@ class LeaseLost(ItemError):
 
 
 class Leases:
-    """The leases of one process: heartbeats keep them, a stop ends the work under them, a lost one too.
+    """The leases of one process. A stop or a lost lease ends the work on the artifact.
 
-    A thread of its own beats for all of them while the block lasts.
+    One thread sends the heartbeats of all leases until the `with` block ends.
     """
 
     def __init__(self, queue: Queue, options: QueueOptions, guard: Guard, clock: Callable[[], float]) -> None:
         self._queue, self._options, self._guard, self._clock = queue, options, guard, clock
         self._held: set[str] = set()
         self._lost: set[str] = set()
-        self.stopping = threading.Event()  # set: begin nothing more, end what is under way at its next piece
-        self._over = threading.Event()
-        self._beats = threading.Thread(target=self._beat, name="ingest-heartbeat", daemon=True)
+        self.stopping = threading.Event()  # set: start nothing more, stop downloads at their next piece
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._send_heartbeats, name="ingest-heartbeat", daemon=True)
 
     def __enter__(self) -> "Leases":
-        self._beats.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._beats.join(self._options.heartbeat_seconds)
+        self._closed.set()
+        self._thread.join(self._options.heartbeat_seconds)
 
-    def give_back(self) -> None:
-        """Let go of what is held still: whoever hangs there finds its lease lost, should it ever go on."""
+    def release_all(self) -> None:
+        """Release all leases; a stuck worker will find its lease gone."""
         for token in list(self._held):
             self._queue.release(token, self._clock())
 
     @contextlib.contextmanager
     def holding(self, lease: Lease) -> Iterator[Callable[[int], None]]:
-        """Keep a lease alive for the length of a block; the block calls what it is given for every piece."""
+        """Keep a lease alive during a `with` block, which calls the yielded function for every piece."""
 
-        def require(_count: int) -> None:
+        def require_held(_count: int) -> None:
             if self.stopping.is_set():
-                raise Stopped(f"{lease.artifact.artifact_id} was on its way when the run was stopped.")
+                raise Stopped(f"{lease.artifact.artifact_id}: the run was stopped during the download.")
             if lease.token in self._lost:
-                raise LeaseLost(f"{lease.artifact.artifact_id} is another worker's by now.")
+                raise LeaseLost(f"{lease.artifact.artifact_id}: the lease expired; another worker has it.")
 
         self._held.add(lease.token)
         try:
-            yield require
+            yield require_held
         finally:
             self._held.discard(lease.token)
             self._lost.discard(lease.token)
 
-    def _beat(self) -> None:
-        """A ledger that is away for a moment must not end the heartbeats: a lease outlives several."""
+    def _send_heartbeats(self) -> None:
+        """Send heartbeats until closed. Errors are logged, since a lease outlives several missed ones."""
 
-        def beat_once() -> None:
+        def send_once() -> None:
             for token in list(self._held):
                 if not self._queue.heartbeat(token, self._clock()) and token in self._held:
                     self._lost.add(token)
 
-        while not self._over.wait(self._options.heartbeat_seconds):
-            error = self._guard(beat_once)
+        while not self._closed.wait(self._options.heartbeat_seconds):
+            error = self._guard(send_once)
             if error is not None:
-                _log.warning("A heartbeat failed and is tried again: %s", error)
+                _log.warning("Heartbeat failed; retrying: %s", error)
 
 
-# Gets the bytes of an artifact into the store within so many seconds, or word that they are still those, and
-# tells of every piece that came.
+# Stores the bytes of an artifact within a number of seconds, or reports that they have not changed. Calls the
+# function for every piece received.
 Getter = Callable[[Artifact, float, Callable[[int], None]], Acquired | NotModified]
 
 
 @dataclass(slots=True)
 class Acquisition:
-    """What became of the artifacts a run took: how many ended in which way, and the bytes received."""
+    """The artifacts of a run, counted by how they ended, and the bytes received."""
 
     ended: Counter[str] = field(default_factory=Counter)
     size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """Everything acquiring needs of the ledger."""
+class QueueServices:
+    """The parts of the ledger that acquisition uses."""
 
     queue: Queue
     catalogue: Catalogue
@@ -138,11 +138,11 @@ class Desk:
 
 
 class Acquirer:
-    """Works on one batch with some threads."""
+    """Acquires the artifacts of one batch with several threads."""
 
     def __init__(
         self,
-        desk: Desk,
+        services: QueueServices,
         get: Getter,
         guard: Guard,
         worker: str,
@@ -153,22 +153,22 @@ class Acquirer:
         show: Callable[["Acquisition"], None] = lambda _so_far: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._desk, self._get, self._guard = desk, get, guard
+        self._services, self._get, self._guard = services, get, guard
         self._worker, self._max_seconds, self._grace_s = worker, max_seconds, grace_s
         self._tell, self._show, self._clock = tell, show, clock
-        self._leases = Leases(desk.queue, desk.options, guard, clock)
+        self._leases = Leases(services.queue, services.options, guard, clock)
         self._report = Acquisition()
-        self._lock, self._door, self._has_room = threading.Lock(), threading.Lock(), threading.Event()
+        self._lock, self._lease_lock, self._has_room = threading.Lock(), threading.Lock(), threading.Event()
         self._broken: BaseException | None = None
 
     def run(self, batch: str) -> Acquisition:
-        """Until nothing of the batch can be taken soon. An interrupt gives back what is under way."""
-        due = self._desk.queue.due(batch, self._clock() + PATIENCE_S)
-        # Threads by their ends: before Python 3.13 an interrupted join takes a thread for ended.
+        """Run until no artifact of the batch can be leased soon. An interrupt releases all leases."""
+        due = self._services.queue.due(batch, self._clock() + MAX_LEASE_WAIT_S)
+        # Wait for events, not threads: before Python 3.13 an interrupted join marks a thread as ended.
         ends: list[threading.Event] = []
         with self._leases:
             try:
-                for number in range(min(self._desk.options.max_workers, due)):
+                for number in range(min(self._services.options.max_workers, due)):
                     end, name = threading.Event(), f"ingest-acquire-{number}"
                     threading.Thread(target=self._work, args=(batch, end), name=name, daemon=True).start()
                     ends.append(end)
@@ -176,30 +176,33 @@ class Acquirer:
                     while not end.wait(_SHOW_S):
                         self._show(self._report)
             except BaseException:
-                # They stop at the next piece they receive, or at the latest when the grace is over.
+                # Threads stop at the next piece they receive; the wait ends with the grace period.
                 self.stop()
                 until_s = time.monotonic() + self._grace_s
                 for end in ends:
                     end.wait(max(0.0, until_s - time.monotonic()))
-                self._leases.give_back()
+                self._leases.release_all()
                 raise
         if self._broken is not None:
             raise self._broken
-        self._desk.measures.depth(self._desk.queue.stats(self._clock()))
+        self._services.measures.depth(self._services.queue.stats(self._clock()))
         return self._report
 
     def stop(self) -> None:
-        """Begin nothing more, and give back what is under way; from any thread."""
+        """Start no further downloads; running ones stop at the next piece and release their leases.
+
+        Can be called from any thread.
+        """
         self._leases.stopping.set()
         self._has_room.set()
 
     def _work(self, batch: str, end: threading.Event) -> None:
-        """A ledger that cannot be reached ends the acquisition: nothing could be recorded."""
+        """Acquire until nothing is left. An unreachable ledger ends the run: no result could be stored."""
 
         def take_all() -> None:
             while (lease := self._next(batch)) is not None:
                 self._take(lease)
-                self._desk.measures.store()
+                self._services.measures.store()
 
         try:
             error = self._guard(take_all)
@@ -210,21 +213,21 @@ class Acquirer:
             end.set()
 
     def _next(self, batch: str) -> Lease | None:
-        """The next lease, once a cap or a short wait allows one; None when there is none to wait for.
+        """Wait for the next lease; None if no artifact is due soon.
 
-        One thread at a time looks, and the others wait behind it: the ledger has better things to do.
+        One thread at a time polls and the others wait for it, to keep the load on the ledger low.
         """
-        look_s = _FIRST_LOOK_S
-        with self._door:
+        poll_s = _FIRST_POLL_S
+        with self._lease_lock:
             while not self._leases.stopping.is_set():
                 self._has_room.clear()
-                found = self._desk.queue.lease(self._worker, 1, self._clock(), batch=batch)
-                if found:
-                    return found[0]
-                if not self._desk.queue.due(batch, self._clock() + PATIENCE_S):
+                leases = self._services.queue.lease(self._worker, 1, self._clock(), batch=batch)
+                if leases:
+                    return leases[0]
+                if not self._services.queue.due(batch, self._clock() + MAX_LEASE_WAIT_S):
                     return None
-                self._has_room.wait(look_s)
-                look_s = min(2 * look_s, _LAST_LOOK_S)
+                self._has_room.wait(poll_s)
+                poll_s = min(2 * poll_s, _LAST_POLL_S)
         return None
 
     def _take(self, lease: Lease) -> None:
@@ -238,30 +241,30 @@ class Acquirer:
                 received_bytes += count
                 require_held(count)
 
-            began_s = time.monotonic()
-            came: list[Acquired | NotModified] = []
-            error = self._guard(lambda: came.append(self._get(lease.artifact, self._max_seconds, on_bytes)))
+            started_s = time.monotonic()
+            got: list[Acquired | NotModified] = []
+            error = self._guard(lambda: got.append(self._get(lease.artifact, self._max_seconds, on_bytes)))
             if not isinstance(error, HostResting | Stopped):
-                seconds = time.monotonic() - began_s
-                self._desk.measures.fetched(received_bytes, seconds, lease.artifact.resolver)
+                seconds = time.monotonic() - started_s
+                self._services.measures.fetched(received_bytes, seconds, lease.artifact.resolver)
             with self._lock:
                 self._report.size_bytes += received_bytes
             if error is not None:
                 self._failed(lease, error)
-            elif isinstance(found := came[0], NotModified):
-                ended = self._desk.catalogue.unchanged(lease, found.etag, found.last_modified, self._clock())
-                self._count(lease, ended)
+            elif isinstance(result := got[0], NotModified):
+                etag, last_modified, now = result.etag, result.last_modified, self._clock()
+                self._count(lease, self._services.catalogue.unchanged(lease, etag, last_modified, now))
             else:
-                self._count(lease, self._desk.catalogue.done(lease, found, self._clock()))
+                self._count(lease, self._services.catalogue.done(lease, result, self._clock()))
         self._has_room.set()
 
     def _has_quota(self, lease: Lease) -> bool:
-        """True with a token of the resolver's quota in hand; else the artifact is given back for later."""
+        """True if the resolver's quota allows a request; otherwise release the lease for later."""
         resolver = lease.artifact.resolver
-        while (wait_s := self._desk.quotas.take(resolver, self._clock())) > 0:
-            self._desk.measures.throttled(resolver)
-            if wait_s > PATIENCE_S or self._leases.stopping.wait(wait_s):
-                self._give_back(lease, wait_s)
+        while (wait_s := self._services.quotas.take(resolver, self._clock())) > 0:
+            self._services.measures.throttled(resolver)
+            if wait_s > MAX_LEASE_WAIT_S or self._leases.stopping.wait(wait_s):
+                self._release(lease, wait_s)
                 return False
         return True
 
@@ -269,24 +272,25 @@ class Acquirer:
         if isinstance(error, LeaseLost):
             self._count(lease, None)
         elif isinstance(error, Stopped):
-            self._give_back(lease, 0.0)
+            self._release(lease, 0.0)
         elif isinstance(error, HostResting):
-            self._desk.measures.throttled(lease.artifact.resolver)
-            self._give_back(lease, float(error.detail["retry_after_s"]))
+            self._services.measures.throttled(lease.artifact.resolver)
+            self._release(lease, float(error.detail["retry_after_s"]))
         elif isinstance(error, NotFound):
-            self._count(lease, self._desk.catalogue.gone(lease, Failure.of(error), self._clock()))
+            self._count(lease, self._services.catalogue.gone(lease, Failure.of(error), self._clock()))
         else:
             wait_s = error.detail.get("retry_after_s") if isinstance(error, FetchError) else None
-            is_held = self._desk.queue.fail_and_retry(lease.token, Failure.of(error), self._clock(), wait_s)
-            self._count(lease, self._desk.queue.get(lease.artifact.artifact_id) if is_held else None)
+            queue, failure = self._services.queue, Failure.of(error)
+            is_held = queue.fail_and_retry(lease.token, failure, self._clock(), wait_s)
+            self._count(lease, queue.get(lease.artifact.artifact_id) if is_held else None)
 
-    def _give_back(self, lease: Lease, wait_s: float) -> None:
-        self._desk.queue.release(lease.token, self._clock(), wait_s)
-        self._add("given back")
+    def _release(self, lease: Lease, wait_s: float) -> None:
+        self._services.queue.release(lease.token, self._clock(), wait_s)
+        self._add("released")
 
     def _count(self, lease: Lease, ended: Artifact | None) -> None:
-        """How it ended, once it is recorded; a lease that was lost is somebody else's to count."""
-        measures, resolver = self._desk.measures, lease.artifact.resolver
+        """Count how an artifact ended; None if the lease was lost, and another worker counts it."""
+        measures, resolver = self._services.measures, lease.artifact.resolver
         if ended is None:
             self._add("lost")
             return
@@ -295,7 +299,7 @@ class Acquirer:
         if ended.state in FINAL_STATES:
             self._add(ended.state)
             measures.completed(ended.state, resolver)
-        else:  # back in the line; somebody else may even have it by now
+        else:  # back in the queue; another worker may already have leased it
             self._add("to be retried")
             measures.retried(resolver)
 
@@ -310,11 +314,10 @@ class Acquirer:
 def copy_file(
     path: Path, blobs: BlobStore, sniff: Sniffer, on_bytes: Callable[[int], None]
 ) -> tuple[Blob, str]:
-    """The file's bytes in the store, where nobody can change them later, and its media type by name and
-    first bytes."""
+    """Copy a file to the store; return the copy, and the media type by name and first bytes."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise NotAFile(f"{path} is not a regular file; queue files, or watch the folder.")
+            raise NotAFile(f"{path} is not a regular file; queue a file, or watch the folder.")
         head = b""
         with path.open("rb") as stream, blobs.download(f"file {path}") as download:
             download.restart(None)
@@ -324,7 +327,7 @@ def copy_file(
                 on_bytes(len(block))
             return download.finish(), sniff(path.name, head)
     except FileNotFoundError:
-        raise DocumentMissing(f"{path} is not there; correct the path or bring the file back.") from None
+        raise DocumentMissing(f"{path} does not exist; correct the path or restore the file.") from None
     except OSError as error:
         raise DocumentUnreadable(
             f"{path} cannot be copied ({error.strerror}); check permissions and free space."
@@ -333,7 +336,7 @@ def copy_file(
 
 @dataclass(frozen=True, slots=True)
 class GetBytes:
-    """Fetches or copies into the store; an artifact that was fetched before is asked for conditionally."""
+    """Fetches or copies into the store; a known artifact is fetched with a conditional request."""
 
     fetcher: Fetcher
     blobs: BlobStore
@@ -342,28 +345,28 @@ class GetBytes:
     def __call__(
         self, artifact: Artifact, max_seconds: float, on_bytes: Callable[[int], None]
     ) -> Acquired | NotModified:
-        """The bytes, or word that they are still the same."""
+        """Return the stored bytes, or `NotModified`."""
         if artifact.url is None:
             blob, mime = copy_file(Path(artifact.path or ""), self.blobs, self.sniff, on_bytes)
             return Acquired(blob, mime)
         known = Validators(artifact.etag, artifact.last_modified, artifact.content_hash)
-        came = self.fetcher.fetch(
+        fetched = self.fetcher.fetch(
             artifact.url,
             known if artifact.content_hash else None,
             max_seconds=max_seconds,
             on_bytes=on_bytes,
         )
-        if isinstance(came, NotModified):
-            return came
+        if isinstance(fetched, NotModified):
+            return fetched
         return Acquired(
-            Blob(came.path, came.content_hash, came.size_bytes, came.is_new),
-            came.media_type,
-            came.etag,
-            came.last_modified,
+            Blob(fetched.path, fetched.content_hash, fetched.size_bytes, fetched.is_new),
+            fetched.media_type,
+            fetched.etag,
+            fetched.last_modified,
             {
-                "final_url": came.final_url,
-                "declared_type": came.declared_type,
-                "charset": came.charset,
-                "resumed_from_bytes": came.resumed_from_bytes,
+                "final_url": fetched.final_url,
+                "declared_type": fetched.declared_type,
+                "charset": fetched.charset,
+                "resumed_from_bytes": fetched.resumed_from_bytes,
             },
         )

@@ -1,8 +1,8 @@
-"""Acquired artifacts as documents: which of them a batch holds, and which only repeat another one's bytes.
+"""Enter acquired artifacts in the ledger: which are documents, and which repeat the bytes of another.
 
-Of all that hold the same bytes, watched files and artifacts alike, the one with the lowest sequence number is
-the document; further artifacts are `skipped` and name it. So the tables do not depend on who came first. When
-a file changes or goes, or an artifact does, those that repeated it are looked at again.
+Of watched files and artifacts with the same bytes, the one with the lowest sequence number is the document;
+the other artifacts are `skipped` and name it. So tables do not depend on the order of acquisition. When a
+file or an artifact changes or disappears, its duplicates are re-evaluated.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ SOURCE = "queue"
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """The bytes of an artifact, and what its server said of them."""
+    """The stored bytes of an artifact, and what the server said about them."""
 
     blob: Blob
     mime: str
@@ -32,34 +32,34 @@ class Acquired:
 
 
 class Catalogue:
-    """Ends leases; each call is one transaction, in which the ledger changes wholly or not at all."""
+    """Ends leases and enters documents; each call is one transaction."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def done(self, lease: Lease, found: Acquired, now: float) -> Artifact | None:
-        """The artifact with its bytes, done or skipped; None when the lease was lost."""
+    def done(self, lease: Lease, acquired: Acquired, now: float) -> Artifact | None:
+        """Store the new bytes and return the artifact, done or skipped; None if the lease was lost."""
         ending = Ending(
             "done",
-            content_hash=found.blob.content_hash,
-            size_bytes=found.blob.size_bytes,
-            mime=found.mime,
-            etag=found.etag,
-            last_modified=found.last_modified,
-            detail=found.detail or {},
+            content_hash=acquired.blob.content_hash,
+            size_bytes=acquired.blob.size_bytes,
+            mime=acquired.mime,
+            etag=acquired.etag,
+            last_modified=acquired.last_modified,
+            detail=acquired.detail or {},
         )
         return self._end(lease, ending, now)
 
     def unchanged(
         self, lease: Lease, etag: str | None, last_modified: str | None, now: float
     ) -> Artifact | None:
-        """The artifact is still what it was."""
+        """Record that the bytes have not changed; None if the lease was lost."""
         before = lease.artifact
         ending = Ending("done", etag=etag, last_modified=last_modified, detail=before.detail)
         return self._end(lease, ending, now)
 
     def gone(self, lease: Lease, failure: Failure, now: float) -> Artifact | None:
-        """The artifact is not there any more: an error, and its document leaves the tables."""
+        """Record that the artifact no longer exists: an error, and its document leaves the tables."""
         return self._end(lease, Ending("error", failure=failure), now, keeps_bytes=False)
 
     def _end(self, lease: Lease, ending: Ending, now: float, *, keeps_bytes: bool = True) -> Artifact | None:
@@ -67,9 +67,9 @@ class Catalogue:
         with self._ledger.begin() as connection:
             is_file = (documents.c.doc_id == before.artifact_id) & documents.c.resolver.is_(None)
             if connection.scalar(sa.select(documents.c.doc_id).where(is_file)) is not None:
-                taken = f"{before.artifact_id} is the id of a file in a watched folder"
-                why = f"{taken}; queue it under another id."
-                ending = Ending("error", failure=Failure("input", "E_ID_TAKEN", why, retryable=False))
+                fault = f"{before.artifact_id} is the id of a file in a watched folder"
+                message = f"{fault}; queue it under another id."
+                ending = Ending("error", failure=Failure("input", "E_ID_TAKEN", message, retryable=False))
                 keeps_bytes = False
             if not end_held(connection, lease.token, ending, now):
                 return None
@@ -78,27 +78,27 @@ class Catalogue:
                 connection.execute(artifacts.update().where(row).values(content_hash=None))
                 _drop_document(connection, before, now)
             hashes = (before.content_hash, ending.content_hash)
-            touched = settle(connection, hashes, now) - {before.batch}  # its own batch runs already
+            touched = settle_duplicates(connection, hashes, now) - {before.batch}  # its own batch is running
             bump(connection, touched)
             return read_artifacts(connection, Filter(artifact_ids=[before.artifact_id]))[0]
 
 
-def settle(connection: sa.Connection, hashes: Iterable[str | None], now: float) -> set[str]:
-    """Decide again who is the document of these bytes; gives the batches whose documents changed.
+def settle_duplicates(connection: sa.Connection, hashes: Iterable[str | None], now: float) -> set[str]:
+    """Decide again which holder of the same bytes is the document; return the batches that changed.
 
-    Needs the ledger's lock. Bytes that no artifact holds need no decision: every watched file is a document.
+    Needs the ledger's lock. Bytes without an artifact need no decision: every watched file is a document.
     """
     touched: set[str] = set()
     column = artifacts.c.content_hash
-    for some in in_groups(hashes):
-        held = sa.select(column).where(column.in_(some)).distinct()
+    for group in in_groups(hashes):
+        held = sa.select(column).where(column.in_(group)).distinct()
         for content_hash in connection.scalars(held).all():
             touched |= _settle_one(connection, content_hash, now)
     return touched
 
 
 def _settle_one(connection: sa.Connection, content_hash: str, now: float) -> set[str]:
-    """The holder with the lowest sequence number is the document, all other artifacts name it."""
+    """Make the holder with the lowest sequence number the document; the other artifacts refer to it."""
     files = sa.select(documents.c.seq, documents.c.doc_id).where(
         documents.c.content_hash == content_hash,
         documents.c.deleted_at.is_(None),
@@ -113,11 +113,12 @@ def _settle_one(connection: sa.Connection, content_hash: str, now: float) -> set
     ids = [artifact_id for _, artifact_id in acquired]
     for artifact in read_artifacts(connection, Filter(artifact_ids=ids)):
         is_document = artifact.artifact_id == winner
-        stands = ("done", None) if is_document else ("skipped", winner)
-        # One that is being looked at again is told when that ends.
-        if artifact.state in ("done", "skipped") and (artifact.state, artifact.duplicate_of) != stands:
+        state, duplicate_of = ("done", None) if is_document else ("skipped", winner)
+        # An artifact in refresh is updated when its refresh ends.
+        is_ended, current = artifact.state in ("done", "skipped"), (artifact.state, artifact.duplicate_of)
+        if is_ended and current != (state, duplicate_of):
             row = artifacts.update().where(artifacts.c.seq == artifact.seq)
-            connection.execute(row.values(state=stands[0], duplicate_of=stands[1]))
+            connection.execute(row.values(state=state, duplicate_of=duplicate_of))
         changes = _put_document if is_document else _drop_document
         if changes(connection, artifact, now) and artifact.batch is not None:
             touched.add(artifact.batch)
@@ -125,14 +126,14 @@ def _settle_one(connection: sa.Connection, content_hash: str, now: float) -> set
 
 
 def _put_document(connection: sa.Connection, artifact: Artifact, now: float) -> bool:
-    """Make the artifact a living document with its bytes; False when it is one already."""
+    """Make the artifact a document with its bytes; False if it already is."""
     row = connection.execute(sa.select(documents).where(documents.c.doc_id == artifact.artifact_id)).first()
     if row is not None and row.deleted_at is None and row.content_hash == artifact.content_hash:
         return False
-    facts = {"content_hash": artifact.content_hash, "size_bytes": artifact.size_bytes, "last_seen": now}
+    columns = {"content_hash": artifact.content_hash, "size_bytes": artifact.size_bytes, "last_seen": now}
     if row is not None:
-        here = documents.c.doc_id == artifact.artifact_id
-        connection.execute(documents.update().where(here).values(**facts, deleted_at=None))
+        is_document = documents.c.doc_id == artifact.artifact_id
+        connection.execute(documents.update().where(is_document).values(**columns, deleted_at=None))
         return True
     connection.execute(
         documents.insert().values(
@@ -144,14 +145,14 @@ def _put_document(connection: sa.Connection, artifact: Artifact, now: float) -> 
             batch=artifact.batch,
             seq=artifact.doc_seq,
             first_seen=now,
-            **facts,
+            **columns,
         )
     )
     return True
 
 
 def _drop_document(connection: sa.Connection, artifact: Artifact, now: float) -> bool:
-    """Let its rows leave the tables; False when it is no document, or not any more."""
-    is_its_own = (documents.c.doc_id == artifact.artifact_id) & documents.c.resolver.is_not(None)
-    living = is_its_own & documents.c.deleted_at.is_(None)
+    """Delete the artifact's document, so that its rows are removed; False if there is none."""
+    is_document = (documents.c.doc_id == artifact.artifact_id) & documents.c.resolver.is_not(None)
+    living = is_document & documents.c.deleted_at.is_(None)
     return connection.execute(documents.update().where(living).values(deleted_at=now)).rowcount == 1

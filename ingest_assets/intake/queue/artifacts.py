@@ -1,4 +1,4 @@
-"""What the queue holds: artifacts to acquire, leases on them, and how each ended."""
+"""The items of the queue: artifacts to acquire, leases on them, and how they end."""
 
 import functools
 import json
@@ -20,51 +20,51 @@ FinalState = Literal["done", "skipped", "error"]
 FINAL_STATES: frozenset[State] = frozenset(get_args(FinalState))
 
 MAX_ID_BYTES = 2000  # PostgreSQL cannot index longer texts
-MAX_META_DEPTH = 100  # json recurses, and what cannot be written must be refused here
+MAX_META_DEPTH = 100  # json recurses, and deeper values could not be stored
 _YEAR_10000 = 253_402_300_800  # seconds from 1970; milliseconds, a frequent slip, are far beyond
 
 
 class NewArtifact(BaseModel):
-    """Something to acquire: one line of an artifact list, `{"id"?, "url" or "path", "resolver"?, "meta"?}`.
+    """An artifact to acquire: one line of a list, `{"id"?, "url" or "path", "resolver"?, "meta"?}`.
 
-    What has a URL and no id is known by the URL in its canonical form. A key that is null is left out.
+    Without an id, the URL in canonical form is the id. A key that is null counts as missing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     artifact_id: str = Field(alias="id", min_length=1, description="Stable and unique; becomes the doc_id.")
-    url: str | None = Field(None, description="An http or https address.")
+    url: str | None = Field(None, description="An http or https URL.")
     path: str | None = Field(None, min_length=1, description="A file.")
     resolver: ResolverName = Field(
-        "", validate_default=False, description="Who acquires it; none = http or file."
+        "", validate_default=False, description="Name for limits and quotas; default: http or file."
     )
-    meta: dict[str, Any] = Field(default_factory=dict, description="Kept with the document as it is.")
-    max_attempts: int | None = Field(None, ge=1, le=100, description="Instead of queue.max_job_attempts.")
+    meta: dict[str, Any] = Field(default_factory=dict, description="Stored with the document, unchanged.")
+    max_attempts: int | None = Field(None, ge=1, le=100, description="Overrides queue.max_job_attempts.")
     not_before: float | None = Field(
         None,
         lt=_YEAR_10000,
         allow_inf_nan=False,
-        description="Not leased before this time, and its place in the line; none = now.",
+        description="Earliest lease, in Unix seconds, and the place in the queue; default: now.",
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _is_known_by_its_url(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
+    def _default_id(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping):
+            return raw
         names = {field.alias or name for name, field in cls.model_fields.items()}
-        there = {key: value for key, value in given.items() if value is not None or key not in names}
-        url = there.get("url")
-        if isinstance(url, str) and not {"id", "artifact_id"} & there.keys():
-            there["id"] = _canonical(url)
-        return there
+        values = {key: value for key, value in raw.items() if value is not None or key not in names}
+        url = values.get("url")
+        if isinstance(url, str) and not {"id", "artifact_id"} & values.keys():
+            values["id"] = _canonical(url)
+        return values
 
     @field_validator("artifact_id", "url", "path")
     @classmethod
     def _is_storable(cls, text: str | None) -> str | None:
-        """Refused rather than escaped: two ids must not become one."""
+        """Reject what cannot be stored. Escaping it could make two ids equal."""
         if text is not None and storable(text) != text:
-            raise ValueError("should hold neither NUL characters nor lone surrogates")
+            raise ValueError("should not contain NUL characters or lone surrogates")
         return text
 
     @field_validator("artifact_id")
@@ -84,33 +84,33 @@ class NewArtifact(BaseModel):
     @field_validator("meta")
     @classmethod
     def _is_json(cls, meta: dict[str, Any]) -> dict[str, Any]:
-        # Level by level: what is nested too deep to be written must not be found out by recursion.
+        # Level by level, since recursion would fail on deep nesting.
         level: list[Any] = [meta]
         for _ in range(MAX_META_DEPTH):
-            containers = (each for each in level if isinstance(each, dict | list))
-            level = [x for each in containers for x in (each.values() if isinstance(each, dict) else each)]
+            containers = (value for value in level if isinstance(value, dict | list))
+            level = [x for item in containers for x in (item.values() if isinstance(item, dict) else item)]
         if level:
-            raise ValueError(f"should be nested at most {MAX_META_DEPTH} deep")
+            raise ValueError(f"should be nested at most {MAX_META_DEPTH} levels deep")
         try:
             json.dumps(meta, allow_nan=False)
         except (TypeError, ValueError):
-            raise ValueError("should hold what JSON can say; NaN and infinite numbers are not") from None
+            raise ValueError("should be valid JSON, without NaN or infinity") from None
         return meta
 
     @model_validator(mode="after")
-    def _is_somewhere(self) -> "NewArtifact":
+    def _has_one_location(self) -> "NewArtifact":
         if (self.url is None) == (self.path is None):
             raise ValueError("should have either url or path")
         return self
 
     @property
     def host(self) -> str:
-        """What the cap per host counts; nothing for a file."""
+        """Return the host for the limit per host; empty for a file."""
         host = "" if self.url is None else (urlsplit(self.url).hostname or "").rstrip(".")
         return host if host.isascii() else checked_url(self.url or "").raw_host.decode("ascii").rstrip(".")
 
     def as_row(self, now: float) -> dict[str, Any]:
-        """The row of a new artifact."""
+        """Return the row of a new artifact."""
         return {
             "artifact_id": self.artifact_id,
             "url": self.url,
@@ -137,19 +137,19 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> "Failure":
-        """An error this product does not know is not retried."""
+        """Classify an error; unknown errors are not retried."""
         record = StageError.of(error, stage="documents", item_id="")
         return cls(record.category, record.code, record.message, record.retryable)
 
     def as_columns(self) -> dict[str, Any]:
-        """As stored. JSON is ASCII here, so no message can be one that a database refuses."""
-        found = {name: getattr(self, name) for name in Failure.__dataclass_fields__}
-        return {"last_error": json.dumps(found), "error_category": self.category}
+        """Return the columns to store. JSON is ASCII here, so every database accepts any message."""
+        values = {name: getattr(self, name) for name in Failure.__dataclass_fields__}
+        return {"last_error": json.dumps(values), "error_category": self.category}
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a lease ended: acquired, not needed (and why), or given up."""
+    """How a lease ended: done, skipped or error."""
 
     state: FinalState
     failure: Failure | None = None
@@ -162,13 +162,13 @@ class Ending:
 
     def __post_init__(self) -> None:
         if (self.state == "error") != (self.failure is not None):
-            raise ValueError("an error, and nothing else, should name its failure")
+            raise ValueError("should have a failure if, and only if, the state is error")
 
     def as_columns(self) -> dict[str, Any]:
-        """As stored; what a server said last is kept when this time it said nothing."""
+        """Return the columns to store. Validators are kept if the server sent none this time."""
         values: dict[str, Any] = {
             "state": self.state,
-            "duplicate_of": None,  # until it is decided whose bytes count
+            "duplicate_of": None,  # until duplicates are decided
             "detail": json.dumps(dict(self.detail)),
             "last_error": None,
             "error_category": None,
@@ -183,7 +183,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One artifact as the ledger knows it."""
+    """One artifact in the ledger."""
 
     seq: int
     artifact_id: str
@@ -214,12 +214,12 @@ class Artifact:
 
     @property
     def origin(self) -> str:
-        """Where it comes from: its URL, or the path of its file."""
+        """The URL, or the path of the file."""
         return self.url or self.path or ""
 
     @classmethod
     def of(cls, row: Mapping[Any, Any]) -> "Artifact":
-        """An artifact from its row."""
+        """Return the artifact of a row."""
         values = {name: row[name] for name in cls.__dataclass_fields__}
         error = row["last_error"]
         values["meta"] = json.loads(row["meta"])
@@ -230,7 +230,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to work on an artifact until `expires_at`; every later call names the token."""
+    """The right to work on an artifact until `expires_at`; later calls identify it by the token."""
 
     token: str
     expires_at: float
@@ -241,13 +241,13 @@ COLUMNS = [artifacts.c[name] for name in Artifact.__dataclass_fields__]
 
 
 def storable(text: str) -> str:
-    """Text that every database takes: NUL characters and lone surrogates become their escapes."""
+    """Escape NUL characters and lone surrogates, so that every database accepts the text."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 @functools.lru_cache(maxsize=1)
 def _canonical(url: str) -> str:
-    """Remembered for the one artifact that is being made: its URL is looked at twice when it is the id."""
+    """Return the URL in canonical form; cached, because a URL that is also the id is parsed twice."""
     try:
         return str(checked_url(url))
     except FetchError as error:

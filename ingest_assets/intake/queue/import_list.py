@@ -1,7 +1,7 @@
-"""Artifact lists: each good line of JSON becomes a queued artifact, each bad one is named by its number.
+"""Import artifact lists: each valid line of JSON is queued, each invalid one is reported by its number.
 
-A list is read lazily and stored a thousand lines at a time, so it may be longer than memory, and one whose
-import was interrupted can be imported again.
+A list is read lazily and stored a thousand lines at a time, so it can be larger than memory, and an
+interrupted import can be repeated.
 """
 
 import codecs
@@ -21,14 +21,14 @@ from ingest_assets.intake.queue.queue import Queue
 
 MAX_LINE_BYTES = 1024 * 1024
 _LINES_PER_STORE = 1000
-_MAX_FAULTS, _MAX_NAME_CHARS = 3, 80  # one line on a screen says what is wrong
-_MAX_DIGITS = 1000  # Python itself stops at 4300
+_MAX_FAULTS, _MAX_NAME_CHARS = 3, 80  # a reason is one line on a screen
+_MAX_DIGITS = 1000  # Python's own limit is 4300
 _KEYS = ", ".join(entry.alias or name for name, entry in NewArtifact.model_fields.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A line that is no artifact, and what was expected of it."""
+    """An invalid line, and what was expected."""
 
     line: int
     reason: str
@@ -36,7 +36,7 @@ class Malformed:
 
 @dataclass(slots=True)
 class ImportReport:
-    """How many lines were new, known or repeated, and malformed; of these at most `max_kept` are kept."""
+    """Counts of new, duplicate (known or repeated) and malformed lines; keeps `max_kept` of these."""
 
     max_kept: int | None = None
     new: int = 0
@@ -46,7 +46,7 @@ class ImportReport:
     has_more: bool = False
 
     def add_malformed(self, line: int, reason: str) -> None:
-        """Count a line, and keep it while there is room."""
+        """Count a line, and keep it unless `max_kept` is reached."""
         self.malformed += 1
         if self.max_kept is None or len(self.kept) < self.max_kept:
             self.kept.append(Malformed(line, reason))
@@ -54,17 +54,17 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactList:
-    """Lines of JSON; relative paths in them start at `folder`. `limit` is how many count, from the front."""
+    """Lines of JSON. Relative paths start at `folder`; only the first `limit` lines count."""
 
     stream: BinaryIO
     folder: Path
     limit: int | None = None
 
     def store(self, queue: Queue, now: float, report: ImportReport) -> None:
-        """Queue every good line; what an exception leaves in the report is what was stored until then."""
-        good = self._artifacts(report)
-        while some := list(islice(good, _LINES_PER_STORE)):
-            stored = queue.enqueue(some, now)
+        """Queue every valid line. After an exception, the report counts what was stored before it."""
+        valid = self._artifacts(report)
+        while group := list(islice(valid, _LINES_PER_STORE)):
+            stored = queue.enqueue(group, now)
             report.new += len(stored.new)
             report.duplicate += len(stored.known)
 
@@ -81,17 +81,17 @@ class ArtifactList:
         if line is None:
             raise ValueError(f"should have at most {MAX_LINE_BYTES:,} bytes")
         try:
-            given = parsed_object(line.rstrip().decode())
+            fields = parsed_object(line.rstrip().decode())
         except UnicodeDecodeError as error:
             raise ValueError(f"should be UTF-8 text; byte {error.start + 1} is not") from None
-        path = given.get("path")
+        path = fields.get("path")
         if isinstance(path, str) and path:
-            given["path"] = str(self.folder / path)
-        return new_artifact(given)
+            fields["path"] = str(self.folder / path)
+        return new_artifact(fields)
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines; None for one that is too long, of which the rest is passed over."""
+    """Yield numbered lines; None for a line that is too long, the rest of which is skipped."""
     number = 0
     while line := stream.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -104,22 +104,22 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def parsed_object(text: str) -> dict[str, Any]:
-    """A JSON object, strictly: a key that is there twice would silently lose a value."""
+    """Return a JSON object. Reject duplicate keys, which would silently lose a value."""
     try:
-        given = _DECODER.decode(text)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"should be a JSON object; {error.msg} at column {error.colno}") from None
     except RecursionError:
-        raise ValueError("should be a JSON object that is not nested so deep") from None
-    if not isinstance(given, dict):
-        raise ValueError(f"should be a JSON object, got {_JSON_NAMES[type(given)]}")
-    return given
+        raise ValueError("is nested too deeply for JSON parsing") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"should be a JSON object, got {_JSON_NAMES[type(value)]}")
+    return value
 
 
-def new_artifact(given: dict[str, Any]) -> NewArtifact:
-    """The artifact that was described; a `ValueError` says in one line what is wrong with it."""
+def new_artifact(fields: dict[str, Any]) -> NewArtifact:
+    """Validate the fields of an artifact; raise `ValueError` with all faults in one line."""
     try:
-        return NewArtifact.model_validate(given)
+        return NewArtifact.model_validate(fields)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False)
         more = f"; and {len(faults) - _MAX_FAULTS} more faults" if len(faults) > _MAX_FAULTS else ""
@@ -129,33 +129,33 @@ def new_artifact(given: dict[str, Any]) -> NewArtifact:
 def _explained(fault: Any) -> str:
     where = ".".join(_shown(str(part)) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
-        return f"{where}: no such key; there are {_KEYS}"
+        return f"{where}: unknown key; known keys are {_KEYS}"
     if fault["type"] == "missing":
-        return f"{where}: should be given; only what has a url may go without"
+        return f"{where}: missing; required without a url"
     expected = re.sub(r"^(Value error, |(Input|Value|String) (?=should))", "", fault["msg"]).rstrip(".")
     return f"{where}: {expected}" if where else expected
 
 
 def _shown(name: str) -> str:
-    """Foreign text in a message: one line, and not a long one."""
+    """Return user text for a message: printable and short."""
     text = "".join(char if char.isprintable() else "�" for char in name)
     return text if len(text) <= _MAX_NAME_CHARS else text[: _MAX_NAME_CHARS - 1] + "…"
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"{_shown(twice)}: should be there once")
-    return found
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        ((repeated, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"{_shown(repeated)}: duplicate key")
+    return fields
 
 
 def _refused_constant(name: str) -> Any:
-    raise ValueError(f"should be JSON, in which there is no {name}")
+    raise ValueError(f"should be JSON, which has no {name}")
 
 
 def _whole_number(digits: str) -> int:
-    """Python refuses longer ones in words that are for programmers."""
+    """Reject long numbers with a clear message, unlike Python's."""
     if len(digits) > _MAX_DIGITS:
         raise ValueError(f"should have numbers of at most {_MAX_DIGITS:,} digits")
     return int(digits)

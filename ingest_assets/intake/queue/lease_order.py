@@ -1,8 +1,8 @@
-"""Which artifacts are leased next: first come, first served, within the caps per host and resolver.
+"""Which artifacts are leased next: first come, first served, within the limits per host and resolver.
 
-A lane is one resolver and one host. Those at the head of the line are looked at first; when they do not fill
-a lease because their lanes are full, the head of every lane is looked at instead, by one seek in an index per
-lane. So neither ten thousand artifacts of a full host nor ten thousand hosts hold up the others.
+A lane is one resolver and one host. The head of the queue is read first. If it yields too few artifacts
+because their lanes are full, the head of every lane is read instead, by one index seek per lane. So neither
+ten thousand artifacts of a host at its limit nor ten thousand hosts block the others.
 """
 
 import heapq
@@ -15,14 +15,14 @@ import sqlalchemy as sa
 from ingest_assets.intake.schema import artifacts
 from ingest_assets.settings.intake import QueueOptions
 
-# As literals: a partial index is used only when the planner sees the value it was made for.
+# Literals, because a partial index is used only if the planner sees its value.
 QUEUED = artifacts.c.state == sa.literal_column("'queued'")
 IN_PROGRESS = artifacts.c.state == sa.literal_column("'in_progress'")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Waiting:
-    """An artifact in line, ordered by its place."""
+    """A queued artifact, ordered by its place in the queue."""
 
     not_before: float
     seq: int
@@ -33,8 +33,8 @@ class Waiting:
 _COLUMNS = [artifacts.c[name] for name in Waiting.__dataclass_fields__]
 
 
-class Room:
-    """How many leases more each host and resolver may have."""
+class FreeLeases:
+    """How many more leases each host and resolver can have."""
 
     def __init__(self, options: QueueOptions, hosts: Counter[str], resolvers: Counter[str]) -> None:
         self._options = options
@@ -42,8 +42,8 @@ class Room:
         self._resolvers = resolvers
 
     @classmethod
-    def now(cls, connection: sa.Connection, options: QueueOptions) -> "Room":
-        """By the leases there are; in the transaction that will add to them."""
+    def now(cls, connection: sa.Connection, options: QueueOptions) -> "FreeLeases":
+        """Count the current leases; call it in the transaction that adds to them."""
         lane = (artifacts.c.host, artifacts.c.resolver)
         rows = connection.execute(sa.select(*lane, sa.func.count()).where(IN_PROGRESS).group_by(*lane)).all()
         hosts, resolvers = Counter[str](), Counter[str]()
@@ -52,50 +52,50 @@ class Room:
             resolvers[resolver] += count
         return cls(options, hosts, resolvers)
 
-    def left(self, waiting: Waiting, wanted: int) -> int:
-        """Of so many leases, how many this lane may have; files have no host to be kind to."""
+    def left(self, waiting: Waiting, limit: int) -> int:
+        """Return how many leases this lane can have, at most `limit`. Files have no limit per host."""
         if waiting.host:
-            wanted = min(wanted, self._options.max_per_host - self._hosts[waiting.host])
+            limit = min(limit, self._options.max_per_host - self._hosts[waiting.host])
         cap = self._options.max_per_resolver.get(waiting.resolver)
         if cap is not None:
-            wanted = min(wanted, cap - self._resolvers[waiting.resolver])
-        return max(0, wanted)
+            limit = min(limit, cap - self._resolvers[waiting.resolver])
+        return max(0, limit)
 
     def take(self, waiting: Waiting) -> bool:
-        """Count one more, if there is room."""
+        """Count one more lease; False if the limit is reached."""
         if not self.left(waiting, 1):
             return False
         self._hosts[waiting.host] += 1
         self._resolvers[waiting.resolver] += 1
         return True
 
-    def copy(self) -> "Room":
-        """Another that can be filled without this one."""
-        return Room(self._options, Counter(self._hosts), Counter(self._resolvers))
+    def copy(self) -> "FreeLeases":
+        """Return an independent copy."""
+        return FreeLeases(self._options, Counter(self._hosts), Counter(self._resolvers))
 
 
 def choose(
     connection: sa.Connection,
-    room: Room,
+    free: FreeLeases,
     limit: int,
     now: float,
     batch: str | None = None,
-    first_look: int = 200,
+    min_head: int = 200,
 ) -> list[int]:
-    """Numbers of the artifacts to lease, in the order of the line; `first_look` is how much of its head is
-    read before the lanes are."""
+    """Return the numbers of the artifacts to lease, in queue order. Reads at least `min_head` of the queue
+    before it reads the lanes."""
     if batch is not None:  # a batch is small
-        return _first_come(_read(connection, _line(now).where(artifacts.c.batch == batch)), room, limit)
-    look = max(first_look, 2 * limit)
-    head = _read(connection, _line(now).limit(look))
-    chosen = _first_come(head, room.copy(), limit)
-    if len(chosen) == limit or len(head) < look:
+        return _first_come(_read(connection, _due(now).where(artifacts.c.batch == batch)), free, limit)
+    head_size = max(min_head, 2 * limit)
+    head = _read(connection, _due(now).limit(head_size))
+    chosen = _first_come(head, free.copy(), limit)
+    if len(chosen) == limit or len(head) < head_size:
         return chosen
-    return _from_lanes(connection, room, limit, now)
+    return _from_lanes(connection, free, limit, now)
 
 
-def _line(now: float) -> sa.Select:
-    """Everybody whose time has come, in order."""
+def _due(now: float) -> sa.Select:
+    """Select all artifacts that can be leased now, in queue order."""
     query = sa.select(*_COLUMNS).where(QUEUED, artifacts.c.not_before <= now)
     return query.order_by(artifacts.c.not_before, artifacts.c.seq)
 
@@ -104,35 +104,35 @@ def _read(connection: sa.Connection, query: sa.Select) -> list[Waiting]:
     return [Waiting(*row) for row in connection.execute(query)]
 
 
-def _first_come(line: Sequence[Waiting], room: Room, limit: int) -> list[int]:
+def _first_come(queued: Sequence[Waiting], free: FreeLeases, limit: int) -> list[int]:
     chosen: list[int] = []
-    for waiting in line:
+    for waiting in queued:
         if len(chosen) == limit:
             break
-        if room.take(waiting):
+        if free.take(waiting):
             chosen.append(waiting.seq)
     return chosen
 
 
-def _from_lanes(connection: sa.Connection, room: Room, limit: int, now: float) -> list[int]:
-    """The same order as one line would give, opening a lane only when its head is next."""
+def _from_lanes(connection: sa.Connection, free: FreeLeases, limit: int, now: float) -> list[int]:
+    """Choose in queue order over all lanes; open a lane only when its head is next."""
     unopened, opened, chosen = deque(_heads(connection, now)), list[Waiting](), list[int]()
     while len(chosen) < limit and (unopened or opened):
         if unopened and (not opened or unopened[0] < opened[0]):
             head = unopened.popleft()
-            if (count := room.left(head, limit - len(chosen))) > 0:
-                is_here = artifacts.c.lane == f"{head.resolver} {head.host}"
-                for waiting in _read(connection, _line(now).where(is_here).limit(count)):
+            if (count := free.left(head, limit - len(chosen))) > 0:
+                is_in_lane = artifacts.c.lane == f"{head.resolver} {head.host}"
+                for waiting in _read(connection, _due(now).where(is_in_lane).limit(count)):
                     heapq.heappush(opened, waiting)
         else:
             waiting = heapq.heappop(opened)
-            if room.take(waiting):
+            if free.take(waiting):
                 chosen.append(waiting.seq)
     return chosen
 
 
 def _heads(connection: sa.Connection, now: float) -> list[Waiting]:
-    """The first of every lane: from each lane to the next by the index, never over the rows between."""
+    """Return the first artifact of every lane; seeks from lane to lane without reading rows between."""
     a = artifacts.alias("a")
     is_queued = a.c.state == sa.literal_column("'queued'")
     first = sa.select(sa.func.min(artifacts.c.lane).label("lane")).where(QUEUED)

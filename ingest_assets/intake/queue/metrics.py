@@ -1,6 +1,6 @@
-"""What acquiring came to, for OpenTelemetry and for `ingest queue stats`: the same counts in both.
+"""Counts of acquisition, the same for OpenTelemetry and `ingest queue stats`.
 
-The ledger keeps the totals over all processes and restarts; a meter hears of each change in this process.
+The ledger stores the totals over all processes and restarts; a meter records the changes in this process.
 """
 
 import functools
@@ -18,7 +18,7 @@ from ingest_assets.intake.queue.queue import QueueStats
 from ingest_assets.intake.schema import counters
 
 SCOPE = "ingest_assets"
-# From the copy of a small file to the default of fetch.total_timeout_s.
+# From copying a small file to the default of fetch.total_timeout_s.
 _BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
@@ -28,15 +28,15 @@ class _Instruments:
         self.completed = meter.create_counter(
             "jobs_completed_total", "{artifact}", "Artifacts that ended, by state."
         )
-        self.retries = meter.create_counter("retries_total", "{attempt}", "Attempts put back for later.")
+        self.retries = meter.create_counter("retries_total", "{attempt}", "Failed attempts to be retried.")
         self.throttled = meter.create_counter(
-            "throttled_total", "{attempt}", "Times that a quota or a resting host had to be waited for."
+            "throttled_total", "{attempt}", "Waits for a quota or a paused host."
         )
         self.fetch_bytes = meter.create_counter("fetch_bytes_total", "By", "Bytes received.")
         self.fetch_seconds = meter.create_histogram(
             "fetch_seconds",
             "s",
-            "How long an artifact took to acquire.",
+            "Seconds to acquire an artifact.",
             explicit_bucket_boundaries_advisory=_BUCKETS_S,
         )
 
@@ -48,7 +48,7 @@ def _global_instruments() -> _Instruments:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts since the ledger began."""
+    """Counts since the ledger was created."""
 
     completed: dict[str, int]
     retries: int
@@ -59,7 +59,7 @@ class Totals:
 
 
 class Measures:
-    """Counts in a meter, if somebody listens, and with each `store` in the ledger. Thread-safe."""
+    """Counts in a meter, and in the ledger with each `store`. Thread-safe."""
 
     def __init__(self, database: Database, meter: Meter | None = None) -> None:
         self._database = database
@@ -68,47 +68,47 @@ class Measures:
         self._new: dict[str, float] = {}
 
     def completed(self, state: State, resolver: str) -> None:
-        """An artifact ended."""
+        """Count an artifact that ended."""
         self._meter.completed.add(1, {"state": state, "resolver": resolver})
         self._add({f"completed_{state}": 1})
 
     def retried(self, resolver: str) -> None:
-        """An attempt failed and is made again later."""
+        """Count a failed attempt that will be retried."""
         self._meter.retries.add(1, {"resolver": resolver})
         self._add({"retries": 1})
 
     def throttled(self, resolver: str) -> None:
-        """A quota was used up, or a host rests."""
+        """Count a wait for a quota or a paused host."""
         self._meter.throttled.add(1, {"resolver": resolver})
         self._add({"throttled": 1})
 
     def fetched(self, size_bytes: int, seconds: float, resolver: str) -> None:
-        """An attempt received so much in so long, whatever became of it."""
+        """Count the bytes and the time of an attempt, successful or not."""
         self._meter.fetch_bytes.add(size_bytes, {"resolver": resolver})
         self._meter.fetch_seconds.record(seconds, {"resolver": resolver})
         self._add({"fetches": 1, "fetch_bytes": size_bytes, "fetch_seconds": seconds})
 
     def depth(self, stats: QueueStats) -> None:
-        """How many artifacts are in each state now."""
+        """Record how many artifacts are in each state now."""
         for state, count in stats.states.items():
             self._meter.depth.set(count, {"state": state})
 
     def totals(self) -> Totals:
-        """Counts since the ledger began, over all processes."""
+        """Return the counts since the ledger was created, over all processes."""
         with self._database.connect() as connection:
-            found = {row.name: row.value for row in connection.execute(sa.select(counters))}
+            counts = {row.name: row.value for row in connection.execute(sa.select(counters))}
         endings = ("done", "skipped", "error")
         return Totals(
-            completed={state: int(found.get(f"completed_{state}", 0)) for state in endings},
-            retries=int(found.get("retries", 0)),
-            throttled=int(found.get("throttled", 0)),
-            fetches=int(found.get("fetches", 0)),
-            fetch_bytes=int(found.get("fetch_bytes", 0)),
-            fetch_seconds=found.get("fetch_seconds", 0.0),
+            completed={state: int(counts.get(f"completed_{state}", 0)) for state in endings},
+            retries=int(counts.get("retries", 0)),
+            throttled=int(counts.get("throttled", 0)),
+            fetches=int(counts.get("fetches", 0)),
+            fetch_bytes=int(counts.get("fetch_bytes", 0)),
+            fetch_seconds=counts.get("fetch_seconds", 0.0),
         )
 
     def store(self) -> None:
-        """Add to the ledger what was counted since the last time."""
+        """Add the counts since the last call to the ledger."""
         with self._lock:
             rows = [{"name": name, "value": amount} for name, amount in sorted(self._new.items())]
             self._new.clear()

@@ -1,8 +1,8 @@
-"""The queue of what to acquire: leases with fencing tokens, bounded attempts, caps over all processes.
+"""The queue of artifacts to acquire: leases with fencing tokens, limited attempts, limits over all processes.
 
 States: `queued → in_progress → done | skipped | error`. A lease is lost when another call of `lease` has
-taken it back after its time; from then on its token changes nothing. Times are the callers' clocks: machines
-must agree on the time to well within a lease's length.
+reclaimed it after it expired; from then on its token has no effect. Times are from the callers' clocks, so
+the clocks of all machines must agree to well within a lease's length.
 """
 
 import random
@@ -27,11 +27,11 @@ from ingest_assets.intake.queue.artifacts import (
     State,
     storable,
 )
-from ingest_assets.intake.queue.lease_order import IN_PROGRESS, QUEUED, Room, choose
+from ingest_assets.intake.queue.lease_order import IN_PROGRESS, QUEUED, FreeLeases, choose
 from ingest_assets.intake.schema import artifacts
 from ingest_assets.settings.intake import QueueOptions
 
-MAX_WAIT_SECONDS = 86_400.0  # a server that asks for more is asked again after a day
+MAX_WAIT_SECONDS = 86_400.0  # a longer Retry-After is retried after a day
 _ROWS_PER_TRANSACTION = 1000
 _NO_LEASE: Mapping[str, Any] = {"lease_token": None, "leased_by": None, "lease_expires": None}
 _IN_ERROR = artifacts.c.state == sa.literal_column("'error'")
@@ -39,7 +39,7 @@ _IN_ERROR = artifacts.c.state == sa.literal_column("'error'")
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which artifacts; what is None does not matter."""
+    """Selects artifacts; a field that is None matches all."""
 
     state: State | None = None
     batch: str | None = None
@@ -49,25 +49,25 @@ class Filter:
     artifact_ids: Sequence[str] | None = None
 
     def conditions(self) -> list[sa.ColumnElement[bool]]:
-        """For a WHERE clause."""
-        wanted = {
+        """Return the conditions of a WHERE clause."""
+        values = {
             artifacts.c.batch: self.batch,
             artifacts.c.host: self.host,
             artifacts.c.resolver: self.resolver,
             artifacts.c.error_category: self.category,
         }
-        found = [column == storable(value) for column, value in wanted.items() if value is not None]
-        if self.state is not None:  # one of five words: as a literal, for the partial indices
-            found.append(artifacts.c.state == sa.literal_column(f"'{self.state}'"))
+        conditions = [column == storable(value) for column, value in values.items() if value is not None]
+        if self.state is not None:  # one of five words: a literal, for the partial indices
+            conditions.append(artifacts.c.state == sa.literal_column(f"'{self.state}'"))
         if self.artifact_ids is not None:
-            known = [given for given in self.artifact_ids if storable(given) == given]  # no other is stored
-            found.append(artifacts.c.artifact_id.in_(known))
-        return found
+            ids = [text for text in self.artifact_ids if storable(text) == text]  # no others are stored
+            conditions.append(artifacts.c.artifact_id.in_(ids))
+        return conditions
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """The queue in figures. `delayed` are queued and wait for their time; ages are in seconds."""
+    """Counts of the queue. `delayed` artifacts are queued but not due yet."""
 
     states: dict[State, int]
     delayed: int
@@ -79,23 +79,23 @@ class QueueStats:
 
     @property
     def total(self) -> int:
-        """All artifacts, in whatever state."""
+        """Artifacts in all states."""
         return sum(self.states.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """How many artifacts are queued again (or would be), and the batches that have to run for that."""
+    """How many artifacts are (or would be) queued again, and the batches that must run for them."""
 
     count: int
     batches: set[str] = field(default_factory=set)
 
 
 def read_artifacts(
-    connection: sa.Connection, wanted: Filter, limit: int | None = None, after_seq: int = 0
+    connection: sa.Connection, where: Filter, limit: int | None = None, after_seq: int = 0
 ) -> list[Artifact]:
-    """Artifacts in the order they came in; `after_seq` is the last one of the page before."""
-    query = sa.select(*COLUMNS).where(*wanted.conditions(), artifacts.c.seq > after_seq)
+    """Return artifacts in the order they were queued; `after_seq` is the last one of the previous page."""
+    query = sa.select(*COLUMNS).where(*where.conditions(), artifacts.c.seq > after_seq)
     rows = connection.execute(query.order_by(artifacts.c.seq).limit(limit)).mappings()
     return [Artifact.of(row) for row in rows]
 
@@ -111,14 +111,14 @@ def _count(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> in
 
 @dataclass(slots=True)
 class Enqueued:
-    """Ids that are new and ids that were known, each in the order given."""
+    """New ids and known ids, each in input order."""
 
     new: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
 
 
 class Queue:
-    """Every call is one transaction; any number of processes may make them at the same time."""
+    """Every call is one transaction; any number of processes can use the queue at the same time."""
 
     def __init__(
         self,
@@ -130,18 +130,18 @@ class Queue:
         self._options = options
         self._rng = rng or random.Random()
 
-    def enqueue(self, given: Iterable[NewArtifact], now: float) -> Enqueued:
-        """Add what is not known yet; a known id keeps everything it has.
+    def enqueue(self, new: Iterable[NewArtifact], now: float) -> Enqueued:
+        """Add artifacts with unknown ids; known ones stay as they are.
 
-        Lazy input is read lazily and stored a thousand at a time: an import that is killed can be repeated.
+        Reads lazily and stores a thousand at a time; a killed import can be repeated.
         """
-        report, waiting = Enqueued(), iter(given)
-        while some := list(islice(waiting, _ROWS_PER_TRANSACTION)):
+        report, remaining = Enqueued(), iter(new)
+        while group := list(islice(remaining, _ROWS_PER_TRANSACTION)):
             with self.database.begin("enqueue") as connection:
-                is_one = artifacts.c.artifact_id.in_([artifact.artifact_id for artifact in some])
-                known = set(connection.scalars(sa.select(artifacts.c.artifact_id).where(is_one)))
+                is_member = artifacts.c.artifact_id.in_([artifact.artifact_id for artifact in group])
+                known = set(connection.scalars(sa.select(artifacts.c.artifact_id).where(is_member)))
                 fresh: dict[str, dict[str, Any]] = {}
-                for artifact in some:
+                for artifact in group:
                     if artifact.artifact_id in known or artifact.artifact_id in fresh:
                         report.known.append(artifact.artifact_id)
                     else:
@@ -154,15 +154,15 @@ class Queue:
     def lease(
         self, worker: str, limit: int, now: float, *, ttl_s: float | None = None, batch: str | None = None
     ) -> list[Lease]:
-        """Hand out at most so many artifacts, of one batch if it is given, and count the attempt.
+        """Lease at most `limit` artifacts, of one batch if given, and count the attempt.
 
-        Who counts the leases there are is alone with that until its own are counted, so the caps hold.
+        A lock excludes other callers between counting the leases and adding new ones, so the limits hold.
         """
         ttl_s = self._options.lease_ttl_seconds if ttl_s is None else ttl_s
         with self.database.begin("lease") as connection:
-            self._take_back_expired(connection, now)
-            room = Room.now(connection, self._options)
-            chosen = choose(connection, room, limit, now, batch) if limit > 0 else []
+            self._reclaim_expired(connection, now)
+            free = FreeLeases.now(connection, self._options)
+            chosen = choose(connection, free, limit, now, batch) if limit > 0 else []
             rows = _locked(connection, artifacts.c.seq.in_(chosen), QUEUED)
             leases, updates = list[Lease](), list[dict[str, Any]]()
             for row in rows:
@@ -179,18 +179,18 @@ class Queue:
             _update_each(connection, updates)
         return leases
 
-    def _take_back_expired(self, connection: sa.Connection, now: float) -> None:
-        """Back into the line, behind those who wait; at the last attempt into `error`."""
+    def _reclaim_expired(self, connection: sa.Connection, now: float) -> None:
+        """Put artifacts with expired leases at the end of the queue; after the last attempt, in `error`."""
         updates = []
         for row in _locked(connection, IN_PROGRESS, artifacts.c.lease_expires <= now):
             attempts, allowed = row["attempts"], self._allowed(row)
-            who = f"{row['artifact_id']}: its worker {row['leased_by']}"
-            what = f"{who} fell silent at attempt {attempts} of {allowed}"
+            worker = f"{row['artifact_id']}: its worker {row['leased_by']}"
+            fault = f"{worker} stopped responding (attempt {attempts} of {allowed})"
             if attempts < allowed:
-                failure = Failure("runtime", "E_LEASE_EXPIRED", f"{what}; it is tried again.", retryable=True)
+                failure = Failure("runtime", "E_LEASE_EXPIRED", f"{fault}; retrying.", retryable=True)
                 ending: dict[str, Any] = {"state": "queued", "finished_at": None}
             else:
-                text = f"{what}; find out what kills its workers, then retry it."
+                text = f"{fault}; find out what kills its workers, then retry it."
                 failure = Failure("runtime", "E_ATTEMPTS_EXHAUSTED", text, retryable=False)
                 ending = {"state": "error", "finished_at": now}
             place = {"seq": row["seq"], "not_before": now}
@@ -198,12 +198,12 @@ class Queue:
         _update_each(connection, updates)
 
     def workers(self) -> set[str]:
-        """Who has leases."""
+        """Return the names of the workers that hold leases."""
         with self.database.connect() as connection:
             return set(connection.scalars(sa.select(artifacts.c.leased_by).where(IN_PROGRESS).distinct()))
 
     def expire(self, worker: str, now: float) -> int:
-        """End the leases of a worker that is known to be dead, as their time would; says how many."""
+        """Let the leases of a dead worker expire now; return how many."""
         held = artifacts.update().where(IN_PROGRESS, artifacts.c.leased_by == worker)
         with self.database.begin() as connection:
             return connection.execute(held.values(lease_expires=now)).rowcount
@@ -212,7 +212,7 @@ class Queue:
         return int(row["max_attempts"] or self._options.max_job_attempts)
 
     def heartbeat(self, token: str, now: float, ttl_s: float | None = None) -> bool:
-        """Hold a lease for its whole length again; False when it is lost."""
+        """Extend a lease to its full length; False if it was lost."""
         ttl_s = self._options.lease_ttl_seconds if ttl_s is None else ttl_s
         with self.database.begin() as connection:
             return _update_held(connection, token, {"lease_expires": now + ttl_s})
@@ -220,13 +220,13 @@ class Queue:
     def fail_and_retry(
         self, token: str, failure: Failure, now: float, retry_after_s: float | None = None
     ) -> bool:
-        """Put a failed artifact back into the line for later; False when the lease was lost.
+        """Queue a failed artifact for a later retry; False if the lease was lost.
 
-        It ends in `error` instead when the failure is not retryable or this was the last attempt. A wait that
-        the server asked for stands for the backoff, up to a day.
+        It ends in `error` if the failure is not retryable or this was the last attempt. `retry_after_s`
+        replaces the backoff, up to a day.
         """
         with self.database.begin() as connection:
-            # Waits, unlike the others: who changes this row may be our own heartbeat.
+            # Waits for the row lock, unlike other calls: this worker's own heartbeat may hold it.
             rows = _locked(connection, artifacts.c.lease_token == token, IN_PROGRESS, waits=True)
             if not rows:
                 return False
@@ -241,71 +241,71 @@ class Queue:
             return _update_held(connection, token, values)
 
     def release(self, token: str, now: float, wait_s: float = 0.0) -> bool:
-        """Give back what was not tried, after all, and do not count the attempt; False when it was lost.
+        """Return an artifact to the queue without counting the attempt; False if the lease was lost.
 
-        For workers that are told to stop, and for hosts that rest.
+        For workers that stop, quotas and paused hosts.
         """
         values = {**_NO_LEASE, "state": "queued", "not_before": now + min(max(0.0, wait_s), MAX_WAIT_SECONDS)}
         with self.database.begin() as connection:
             return _update_held(connection, token, {**values, "attempts": artifacts.c.attempts - 1})
 
     def retry_failed(
-        self, now: float, wanted: Filter | None = None, *, reset_attempts: bool = False, dry_run: bool = False
+        self, now: float, where: Filter | None = None, *, reset_attempts: bool = False, dry_run: bool = False
     ) -> Retried:
-        """Queue failed artifacts again, and let their batches run; a dry run only counts them.
+        """Queue failed artifacts again and let their batches run; a dry run only counts them.
 
-        Who keeps the attempts has one more. The last error stays until the next ending.
+        Without `reset_attempts` each has one more attempt. The last error stays until it ends again.
         """
         attempts = {"attempts": 0} if reset_attempts else {}
-        return self._requeue(wanted, _IN_ERROR, now, attempts, dry_run=dry_run)
+        return self._requeue(where, _IN_ERROR, now, attempts, dry_run=dry_run)
 
-    def refresh(self, now: float, wanted: Filter | None = None, *, older_than_s: float = 0.0) -> Retried:
-        """Queue what was acquired so long ago again, to see whether it changed.
+    def refresh(self, now: float, where: Filter | None = None, *, older_than_s: float = 0.0) -> Retried:
+        """Queue artifacts acquired at least `older_than_s` ago again, to see whether they changed.
 
-        Documents stay as they are until it is known what became of them.
+        Their documents stay as they are until the refresh ends.
         """
         is_old = artifacts.c.finished_at <= now - older_than_s
         is_acquired = artifacts.c.state.in_(("done", "skipped")) & is_old
-        return self._requeue(wanted, is_acquired, now, {"attempts": 0})
+        return self._requeue(where, is_acquired, now, {"attempts": 0})
 
     def _requeue(
         self,
-        wanted: Filter | None,
+        where: Filter | None,
         condition: sa.ColumnElement[bool],
         now: float,
         attempts: Mapping[str, int],
         *,
         dry_run: bool = False,
     ) -> Retried:
-        conditions = (*(wanted or Filter()).conditions(), condition)
+        conditions = (*(where or Filter()).conditions(), condition)
         with self.database.connect() if dry_run else self.database.begin("ledger") as connection:
             keys = connection.scalars(sa.select(artifacts.c.batch).where(*conditions).distinct())
             batches = {key for key in keys if key is not None}
-            found = Retried(_count(connection, *conditions), batches)
+            retried = Retried(_count(connection, *conditions), batches)
             if not dry_run:
                 values = {"state": "queued", "not_before": now, "finished_at": None, **attempts}
                 connection.execute(artifacts.update().where(*conditions).values(**values))
                 bump(connection, batches)
-        return found
+        return retried
 
     def due(self, batch: str, before: float) -> int:
-        """How many artifacts of a batch can be leased before a time, as far as the caps allow."""
+        """Return how many artifacts of a batch are due before a time; the limits are not considered."""
         return self.due_batches(before, batch).get(batch, (0, 0.0))[0]
 
     def due_batches(self, before: float, batch: str | None = None) -> dict[str, tuple[int, float]]:
-        """Batches with such artifacts: how many, and since when the first has been due."""
+        """Return, for each batch with due artifacts, how many there are and when the first became due."""
         since = sa.case((QUEUED, artifacts.c.not_before), else_=artifacts.c.lease_expires)
         is_due = (QUEUED & (artifacts.c.not_before <= before)) | (
             IN_PROGRESS & (artifacts.c.lease_expires <= before)
         )
-        is_wanted = artifacts.c.batch.is_not(None) if batch is None else artifacts.c.batch == batch
-        query = sa.select(artifacts.c.batch, sa.func.count(), sa.func.min(since)).where(is_due, is_wanted)
+        in_batch = artifacts.c.batch.is_not(None) if batch is None else artifacts.c.batch == batch
+        query = sa.select(artifacts.c.batch, sa.func.count(), sa.func.min(since)).where(is_due, in_batch)
         with self.database.connect() as connection:
             rows = connection.execute(query.group_by(artifacts.c.batch))
             return {key: (count, first) for key, count, first in rows}
 
     def stats(self, now: float) -> QueueStats:
-        """The queue in figures, as of now."""
+        """Return counts of the queue."""
         counts = sa.select(artifacts.c.state, sa.func.count(), sa.func.sum(artifacts.c.attempts))
         oldest = sa.select(sa.func.min(artifacts.c.enqueued_at)).where(QUEUED)
         with self.database.connect() as connection:
@@ -323,49 +323,49 @@ class Queue:
             )
 
     def hashes(self) -> set[str]:
-        """Of all bytes that an artifact has."""
+        """Return the content hashes of all acquired artifacts."""
         column = artifacts.c.content_hash
         with self.database.connect() as connection:
             return set(connection.scalars(sa.select(column).where(column.is_not(None))))
 
     def get(self, artifact_id: str) -> Artifact | None:
-        """One artifact by id."""
+        """Return the artifact with this id, or None."""
         return next(iter(self.find(Filter(artifact_ids=[artifact_id]))), None)
 
-    def find(self, wanted: Filter, limit: int | None = None, after_seq: int = 0) -> list[Artifact]:
-        """Artifacts in the order they came in; `after_seq` is the last one of the page before."""
+    def find(self, where: Filter, limit: int | None = None, after_seq: int = 0) -> list[Artifact]:
+        """Return artifacts in the order they were queued; `after_seq` is the last of the previous page."""
         with self.database.connect() as connection:
-            return read_artifacts(connection, wanted, limit, after_seq)
+            return read_artifacts(connection, where, limit, after_seq)
 
-    def failures(self, wanted: Filter | None = None, limit: int | None = None) -> list[Artifact]:
-        """Those that ended in `error`, each with its last one."""
-        return self.find(replace(wanted or Filter(), state="error"), limit)
+    def failures(self, where: Filter | None = None, limit: int | None = None) -> list[Artifact]:
+        """Return the artifacts that ended in `error`, with their last error."""
+        return self.find(replace(where or Filter(), state="error"), limit)
 
 
 def _locked(
     connection: sa.Connection, *conditions: sa.ColumnElement[bool], waits: bool = False
 ) -> Sequence[sa.RowMapping]:
-    """Rows for us to change, in the order of the line; those that somebody is changing now are left out.
+    """Lock rows and return them in queue order; skip rows that another transaction has locked, or wait.
 
-    SQLite has no locks on rows and needs none: there is one writer.
+    SQLite has no row locks and needs none: there is one writer.
     """
     query = sa.select(*COLUMNS).where(*conditions).order_by(artifacts.c.not_before, artifacts.c.seq)
     return connection.execute(query.with_for_update(skip_locked=not waits)).mappings().all()
 
 
 def end_held(connection: sa.Connection, token: str, ending: Ending, now: float) -> bool:
-    """End the lease of a token inside a transaction; False when it was lost."""
+    """End the lease of a token inside a transaction; False if it was lost."""
     return _update_held(connection, token, {**_NO_LEASE, **ending.as_columns(), "finished_at": now})
 
 
 def _update_held(connection: sa.Connection, token: str, values: Mapping[str, Any]) -> bool:
-    """Change the row that a token holds; a lost token holds none."""
+    """Update the row that a token holds; False if the lease was lost."""
     held = artifacts.update().where(artifacts.c.lease_token == token, IN_PROGRESS)
     return connection.execute(held.values(**values)).rowcount == 1
 
 
 def _update_each(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Change rows that were locked before; each names its number and the same columns."""
+    """Update locked rows; each has its number and the same columns."""
     if rows:
         changed: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != "seq"}
         update = artifacts.update().where(artifacts.c.seq == sa.bindparam("new_seq")).values(**changed)

@@ -1,10 +1,10 @@
-"""What is refused, repaired or noted before a parser sees the bytes. It runs where the parser will run.
+"""Checks of a file before it is parsed. They refuse, repair or warn, and run in the parser's process.
 
-`inspect.py` looks at any document; `archives.py`, `images.py`, `markup.py` and `pdf.py` at those of their
-kind; `limits.py` has the rules for all of them.
+`file_check.py` chooses the checks of a format; `archives.py`, `images.py`, `markup.py` and `pdf.py` contain
+them; `limits.py` has the size limits that all formats share.
 """
 
-from ingest_assets.parsing.guard.inspect import Inspected, docling_format, inspect
+from ingest_assets.parsing.guard.file_check import CheckedFile, check_file, docling_format
 from ingest_assets.parsing.guard.limits import check_size
 
-__all__ = ["Inspected", "check_size", "docling_format", "inspect"]
+__all__ = ["CheckedFile", "check_file", "check_size", "docling_format"]

@@ -1,4 +1,4 @@
-"""Pictures: their dimensions and frames by their headers, before any pixel is unpacked."""
+"""Image checks: dimensions and frames from the header, before pixels are decoded."""
 
 import struct
 import warnings
@@ -14,13 +14,13 @@ _UNREADABLE = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError),
     *(struct.error, OverflowError),
 )
-_DAMAGED = "The image is damaged, or not of the kind it says; get an intact copy."
+_DAMAGED = "The image is damaged or is not of its declared type. Replace it with an intact copy."
 
 
 def limit_pillow(options: ParsingOptions) -> None:
-    """Pillow refuses what has twice its own limit, wherever a document makes it open a picture.
+    """Set Pillow's pixel limit, which also applies to images inside documents.
 
-    It has one limit for the whole process: set it before each document.
+    The limit is global to the process, so set it before each document. Pillow raises at twice the limit.
     """
     from PIL import Image
 
@@ -29,7 +29,7 @@ def limit_pillow(options: ParsingOptions) -> None:
 
 
 def check_image(content: bytes, options: ParsingOptions) -> None:
-    """Refuse too many pixels, too long a side and too many frames."""
+    """Refuse an image with too many pixels, a side that is too long, or too many frames."""
     from PIL import Image
 
     limit_pillow(options)
@@ -40,8 +40,8 @@ def check_image(content: bytes, options: ParsingOptions) -> None:
                 raise _too_many_pixels(options)
             if max(width, height) > options.max_image_side:
                 raise DecompressionBomb(
-                    f"The image is {width} x {height} pixels, and no side may have more than "
-                    f"{options.max_image_side}; cut it into pieces or raise parsing.max_image_side."
+                    f"A side of the image is too long: {width} x {height} pixels (limit "
+                    f"{options.max_image_side}). Cut it into pieces or raise parsing.max_image_side."
                 )
             frames = getattr(image, "n_frames", 1)
     except Image.DecompressionBombError:
@@ -50,21 +50,21 @@ def check_image(content: bytes, options: ParsingOptions) -> None:
         raise CorruptDocument(_DAMAGED) from error
     if frames > options.max_pages:
         raise TooManyPages(
-            f"The image has {frames} frames, more than the {options.max_pages} allowed; "
-            "split it or raise parsing.max_pages."
+            f"The image has too many frames: {frames} (limit {options.max_pages}). "
+            "Split it or raise parsing.max_pages."
         )
 
 
 def _too_many_pixels(options: ParsingOptions) -> DecompressionBomb:
     return DecompressionBomb(
-        f"The image has more than the {options.max_image_megapixels} million pixels allowed; "
-        "scale it down or raise parsing.max_image_megapixels."
+        f"The image has too many pixels (limit {options.max_image_megapixels} million). "
+        "Scale it down or raise parsing.max_image_megapixels."
     )
 
 
-# Pictures as pages of a size that pages have: not metres wide because nobody said how large a pixel is.
+# Images as pages of a plausible size: a missing or wrong resolution would make pages metres wide.
 
-MAX_PAGE_POINTS = 1400.0  # a little more than A3; at the scale of OCR more pixels than it looks at
+MAX_PAGE_POINTS = 1400.0  # a little more than A3; at OCR's scale, more pixels than OCR uses
 _PLAUSIBLE_DPI = (20.0, 9600.0)
 _MAX_UNEVEN = 4.0  # fax machines have twice as many dots across as down
 _POINTS_PER_INCH = 72.0
@@ -72,11 +72,11 @@ _POINTS_PER_INCH = 72.0
 
 @cache
 def image_backend() -> Any:
-    """Docling's reader of images, with `page_dpi` for the resolution that the file claims."""
+    """Return Docling's image backend class with `page_dpi` in place of the declared resolution."""
     from docling.backend.image_backend import ImageDocumentBackend
 
     class SizedImages(ImageDocumentBackend):
-        """Each frame a page of plausible size."""
+        """Makes each frame a page of plausible size."""
 
         def load_page(self, page_no: int) -> Any:
             page = super().load_page(page_no)
@@ -87,12 +87,12 @@ def image_backend() -> Any:
     return SizedImages
 
 
-def page_dpi(size: tuple[int, int], claimed: tuple[float, float]) -> tuple[float, float]:
-    """The claimed resolution if it can be true, and more where the page would be too large."""
-    across, down = claimed
-    least, most = min(claimed), max(claimed)
+def page_dpi(size: tuple[int, int], declared: tuple[float, float]) -> tuple[float, float]:
+    """Return the declared resolution if plausible, else 72 dpi; increase it where the page is too large."""
+    across, down = declared
+    least, most = min(declared), max(declared)
     if least < _PLAUSIBLE_DPI[0] or most > _PLAUSIBLE_DPI[1] or most > least * _MAX_UNEVEN:
         across = down = _POINTS_PER_INCH
     points = max(size[0] * _POINTS_PER_INCH / across, size[1] * _POINTS_PER_INCH / down)
-    larger = max(1.0, points / MAX_PAGE_POINTS)
-    return across * larger, down * larger
+    factor = max(1.0, points / MAX_PAGE_POINTS)
+    return across * factor, down * factor

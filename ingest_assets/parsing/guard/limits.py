@@ -1,4 +1,4 @@
-"""How large something may be: the rules for all formats, and the same limits as Docling takes them."""
+"""Size limits of all formats, and the same limits as Docling's backend options."""
 
 from typing import Any
 
@@ -7,71 +7,71 @@ from ingest_assets.settings.parsing import ParsingOptions
 
 MEBIBYTE = 1024 * 1024
 MEGAPIXEL = 1_000_000
-# Below this, what is packed well is no danger: a sheet of equal rows packs a thousandfold.
+# Content up to this size is safe at any compression ratio: a sheet of equal rows compresses 1000 : 1.
 HARMLESS_BYTES = 32 * MEBIBYTE
 MAX_TABLE_CELLS = 1_000_000  # Docling's own limit
 
 
 def check_size(size_bytes: int, options: ParsingOptions) -> None:
-    """Refuse nothing and too much."""
+    """Refuse an empty file and one larger than `parsing.max_mebibytes`."""
     if size_bytes == 0:
-        raise EmptyDocument("The file is empty (0 bytes); save it again or remove it.")
+        raise EmptyDocument("The file is empty (0 bytes). Save it again or remove it.")
     if size_bytes > options.max_mebibytes * MEBIBYTE:
         raise DocumentTooLarge(
-            f"The file has {size_bytes} bytes, more than the {options.max_mebibytes} MiB allowed; "
-            "split it or raise parsing.max_mebibytes."
+            f"The file is too large: {size_bytes} bytes (limit {options.max_mebibytes} MiB). "
+            "Split it or raise parsing.max_mebibytes."
         )
 
 
-def most_bytes(packed_bytes: int, options: ParsingOptions, harmless_bytes: int = HARMLESS_BYTES) -> int:
-    """How far something of this size may unfold, so that whoever unpacks it can stop there."""
-    for_its_size = max(harmless_bytes, packed_bytes * options.max_compression_ratio)
-    return min(for_its_size, options.max_unpacked_mebibytes * MEBIBYTE)
+def max_unpacked_bytes(
+    packed_bytes: int, options: ParsingOptions, harmless_bytes: int = HARMLESS_BYTES
+) -> int:
+    """Return how many bytes content of this packed size may unpack to."""
+    by_ratio = max(harmless_bytes, packed_bytes * options.max_compression_ratio)
+    return min(by_ratio, options.max_unpacked_mebibytes * MEBIBYTE)
 
 
-def refuse_bomb(
-    what: str,
+def check_unpacked_size(
+    name: str,
     packed_bytes: int,
     unpacked_bytes: float,
     options: ParsingOptions,
     harmless_bytes: int = HARMLESS_BYTES,
 ) -> None:
-    """Raise when this unfolds to more than the limits allow, in all or for its size."""
-    if unpacked_bytes <= most_bytes(packed_bytes, options, harmless_bytes):
+    """Raise when the content unpacks to more than the size limit or the compression ratio allows."""
+    if unpacked_bytes <= max_unpacked_bytes(packed_bytes, options, harmless_bytes):
         return
     if unpacked_bytes > options.max_unpacked_mebibytes * MEBIBYTE:
-        limit, setting = f"the {options.max_unpacked_mebibytes} MiB allowed", "max_unpacked_mebibytes"
+        limit, setting = f"{options.max_unpacked_mebibytes} MiB", "max_unpacked_mebibytes"
     else:
         limit, setting = f"{options.max_compression_ratio} times its size", "max_compression_ratio"
     raise DecompressionBomb(
-        f"{what} unfolds to more than {limit}; if you trust its source, raise parsing.{setting}."
+        f"{name} unpacks to more than the limit of {limit}. If you trust its source, raise parsing.{setting}."
     )
 
 
-def refuse_large_table(what: str, cells: int) -> None:
-    """Raise when a table has more cells than Docling takes."""
+def check_table_size(name: str, cells: int) -> None:
+    """Raise when a table has more cells than Docling accepts."""
     if cells > MAX_TABLE_CELLS:
-        raise DocumentTooLarge(
-            f"{what} has {cells} cells, more than the {MAX_TABLE_CELLS} that one table may have; split it."
-        )
+        raise DocumentTooLarge(f"{name} has too many cells: {cells} (limit {MAX_TABLE_CELLS}). Split it.")
 
 
-def backend_options(kind: str, options: ParsingOptions) -> Any:
-    """For formats other than PDF; None where there is nothing to set. Docling's defaults fetch nothing."""
+def backend_options(file_format: str, options: ParsingOptions) -> Any:
+    """Return Docling's options for a format other than PDF; None for its defaults, which fetch nothing."""
     from docling.datamodel import backend_options as docling
 
     size = options.max_unpacked_mebibytes * MEBIBYTE
     members = options.max_archive_members
     archive = {"max_total_bytes": size, "max_file_bytes": size, "max_member_count": members}
-    if kind in ("html", "mhtml"):
+    if file_format in ("html", "mhtml"):
         return docling.HTMLBackendOptions(infer_furniture=options.html != "permissive")
-    if kind == "image":
+    if file_format == "image":
         return docling.PdfBackendOptions(max_image_pixels=options.max_image_megapixels * MEGAPIXEL)
-    if kind == "latex":  # its clock would make the text depend on how busy the machine is
+    if file_format == "latex":  # with a timeout, the text would depend on the load of the machine
         return docling.LatexBackendOptions(parse_timeout=None)
-    made = {
+    option_type = {
         "docx": docling.MsWordBackendOptions,
         "xlsx": docling.MsExcelBackendOptions,
         "epub": docling.EpubBackendOptions,
-    }.get(kind)
-    return made(**archive) if made else None
+    }.get(file_format)
+    return option_type(**archive) if option_type else None

@@ -1,4 +1,4 @@
-"""Text and markup: in which encoding it is, what its entities unfold to, and how deep it is nested."""
+"""Checks of text and markup: encoding, expanded entities, nesting depth and table size."""
 
 import codecs
 import csv
@@ -14,22 +14,22 @@ from math import inf
 from typing import Any
 
 from ingest_assets.parsing.errors import CorruptDocument, GarbledText
-from ingest_assets.parsing.guard.limits import MEBIBYTE, refuse_bomb, refuse_large_table
-from ingest_assets.parsing.media import unmarked_encoding
+from ingest_assets.parsing.guard.limits import MEBIBYTE, check_table_size, check_unpacked_size
+from ingest_assets.parsing.media import utf16_without_bom
 from ingest_assets.settings.parsing import ParsingOptions
 
-MAX_BAD_SHARE = 0.1  # of the characters, before text is called garbled
-MAX_ACCENTED_SHARE = 0.2  # of the bytes, in languages that Windows-1252 was made for
-MIN_ACCENTED = 32  # bytes, before their look says anything
+MAX_BAD_SHARE = 0.1  # of the characters; text with more is garbled
+MAX_ACCENTED_SHARE = 0.2  # of the bytes; text with more is not in a Western language (Windows-1252)
+MIN_ACCENTED = 32  # bytes; with fewer, detection is unreliable
 _ENCODINGS = (
     *("cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874"),
     *("koi8_r", "koi8_u", "iso8859_5", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
 )
 _REPLACED = "W_TEXT_REPLACED"
-_SAMPLE_BYTES = 65536  # of a text, to tell its encoding by
+_SAMPLE_BYTES = 65536  # of a text, for the detection of its encoding
 _BAD = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffd-\uffff]")
 _ACCENTED = re.compile(b"[\x80-\xff]")
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -40,7 +40,7 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Text, and what had to be done for it; `is_as_declared` when any reader would read the bytes so."""
+    """Decoded text and warnings; `is_as_declared` when any reader would decode the bytes in this way."""
 
     text: str
     warnings: tuple[str, ...] = ()
@@ -48,37 +48,37 @@ class Decoded:
 
 
 def decode_text(content: bytes, declared: str = "") -> Decoded:
-    """The text of these bytes, or `GarbledText`. By its mark, as declared, as UTF-8, or by the look of it."""
+    """Decode by byte-order mark, declared encoding, UTF-8 or detection, in this order; else `GarbledText`."""
     decoded = _decoded(content, declared)
-    if "\x00" in decoded.text:  # a zero byte is no character; parsers of markup stumble over it
+    if "\x00" in decoded.text:  # markup parsers fail at a zero byte
         text = decoded.text.replace("\x00", "\ufffd")
         others = (warning for warning in decoded.warnings if _REPLACED not in warning)
         decoded = Decoded(text, (*others, _replaced(text)))
     bad = len(_BAD.findall(decoded.text))
     if bad > MAX_BAD_SHARE * max(1, len(decoded.text)):
         raise GarbledText(
-            "The file says it is text, but much of it is control characters or bytes that mean nothing; "
-            "get an intact copy."
+            f"The file is not readable text: {bad} of {len(decoded.text)} characters are invalid (limit "
+            f"{MAX_BAD_SHARE:.0%}). Replace it with an intact copy."
         )
     return decoded
 
 
 def _decoded(content: bytes, declared: str) -> Decoded:
-    for mark, encoding in _MARKS:
-        if content.startswith(mark):
-            return _marked(content[len(mark) :], encoding)
-    if wide := unmarked_encoding(content[:_SAMPLE_BYTES]):
-        return replace(_marked(content, wide), is_as_declared=False)
+    for bom, encoding in _BYTE_ORDER_MARKS:
+        if content.startswith(bom):
+            return _decode_as(content[len(bom) :], encoding)
+    if utf16 := utf16_without_bom(content[:_SAMPLE_BYTES]):
+        return replace(_decode_as(content, utf16), is_as_declared=False)
     for encoding in (declared, "utf-8"):
         if encoding and (text := _strictly(content, encoding)) is not None:
             return Decoded(text, is_as_declared=True)
     text = content.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     whole = sum(character > "\x7f" for character in text) - broken
-    return Decoded(text, (_replaced(text),)) if whole > broken else _guessed(content)
+    return Decoded(text, (_replaced(text),)) if whole > broken else _detect(content)
 
 
-def _marked(content: bytes, encoding: str) -> Decoded:
+def _decode_as(content: bytes, encoding: str) -> Decoded:
     text = _strictly(content, encoding)
     if text is not None:
         return Decoded(text, is_as_declared=encoding == "utf-8")
@@ -86,8 +86,8 @@ def _marked(content: bytes, encoding: str) -> Decoded:
     return Decoded(text, (_replaced(text),))
 
 
-def _guessed(content: bytes) -> Decoded:
-    """By the look of it: mostly plain letters are Western, else the encoding that fits best."""
+def _detect(content: bytes) -> Decoded:
+    """Decode as Windows-1252 if most bytes are ASCII, else in the encoding that fits best."""
     sample = content[:_SAMPLE_BYTES]
     encoding = "windows-1252"
     if len(_ACCENTED.findall(sample)) > max(MAX_ACCENTED_SHARE * len(sample), MIN_ACCENTED):
@@ -95,7 +95,7 @@ def _guessed(content: bytes) -> Decoded:
 
         best = from_bytes(sample, cp_isolation=list(_ENCODINGS)).best()
         if best is None:
-            raise GarbledText("The file says it is text, but in no encoding known here; get an intact copy.")
+            raise GarbledText("The text is in an unknown encoding. Save it as UTF-8.")
         encoding = best.encoding
     text = content.decode(encoding, "replace")
     return Decoded(text, (f"W_TEXT_ENCODING: not UTF-8, read as {encoding}",))
@@ -112,11 +112,11 @@ def _replaced(text: str) -> str:
     return f"{_REPLACED}: {text.count(chr(0xFFFD))} characters could not be decoded"
 
 
-# XML entities: declarations that multiply, and those that point elsewhere. None is expanded or fetched.
+# XML entities, internal and external. They are counted, never expanded or fetched.
 
-# Markup is text: less of it harms its parser than of an archive.
+# Lower than for archives: a markup parser needs more memory per byte.
 HARMLESS_MARKUP_BYTES = MEBIBYTE
-MAX_ENTITY_DEPTH = 50  # what goes deeper counts as endless
+MAX_ENTITY_DEPTH = 50  # deeper entities count as endless
 _NAME = r"[^\s;&%\"'<>]+"
 _DECLARATION = re.compile(
     rf"<!ENTITY\s+(?:%\s+)?({_NAME})\s+(?:\"([^\"]*)\"|'([^']*)'|(?:SYSTEM|PUBLIC)\b)", re.IGNORECASE
@@ -130,8 +130,8 @@ _WIDE = {
 }
 
 
-def check_entities(what: str, content: bytes, options: ParsingOptions) -> tuple[str, ...]:
-    """Refuse markup whose own entities unfold it to too much; say when some lead out of the file."""
+def check_entities(subject: str, content: bytes, options: ParsingOptions) -> tuple[str, ...]:
+    """Refuse markup whose entities expand to too much; warn about external entities."""
     text = content.decode(_WIDE.get(content[:2], "latin-1"), "replace")
     if "<!ENTITY" not in text.upper():
         return ()
@@ -141,8 +141,8 @@ def check_entities(what: str, content: bytes, options: ParsingOptions) -> tuple[
         external += not (double or single)
         values.setdefault(name, double or single)  # as in XML, the first declaration counts
     body = _DECLARATION.sub("", text)
-    unfolded = len(body) + _referred(Counter(_REFERENCE.findall(body)), _sizes(values))
-    refuse_bomb(what, len(content), unfolded, options, HARMLESS_MARKUP_BYTES)
+    expanded = len(body) + _referred(Counter(_REFERENCE.findall(body)), _sizes(values))
+    check_unpacked_size(subject, len(content), expanded, options, HARMLESS_MARKUP_BYTES)
     return (f"W_XML_EXTERNAL_ENTITY: {external} declared, none fetched",) if external else ()
 
 
@@ -151,11 +151,11 @@ def _referred(used: Mapping[str, int], sizes: Mapping[str, float]) -> float:
 
 
 def _sizes(values: Mapping[str, str]) -> dict[str, float]:
-    """How long each entity is with everything in it written out; endless for one that holds itself."""
+    """Return the length of each entity when fully expanded; infinite for one that contains itself."""
     used = {name: Counter(_REFERENCE.findall(value)) for name, value in values.items()}
     sizes: dict[str, float] = {}
     deeper: dict[str, float] = {}
-    for _ in range(MAX_ENTITY_DEPTH + 1):  # each round looks one level deeper
+    for _ in range(MAX_ENTITY_DEPTH + 1):  # each round expands one level more
         sizes, deeper = (
             deeper,
             {name: len(value) + _referred(used[name], deeper) for name, value in values.items()},
@@ -165,11 +165,11 @@ def _sizes(values: Mapping[str, str]) -> dict[str, float]:
     return {name: size if size == sizes.get(name) else inf for name, size in deeper.items()}
 
 
-# Markup that goes down without end, as bombs do and as editors did that closed no element.
+# Markup that is nested too deep: bombs, and pages of editors that never closed an element.
 
 MAX_DEPTH = 200  # Docling walks elements by recursion; browsers stop at 512
 FLATTENED = f"W_HTML_FLATTENED: elements more than {MAX_DEPTH} deep were taken out of those around them"
-MAX_QUOTES = 100  # a hundred answers to answers are a long thread; a thousand are an attack
+MAX_QUOTES = 100  # a long mail thread has a hundred levels; an attack has thousands
 _DEEP_QUOTE = re.compile(rf"^(?:[ \t]{{0,3}}>){{{MAX_QUOTES + 1}}}", re.MULTILINE)
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 _VOID = frozenset(
@@ -180,21 +180,19 @@ _RAW = frozenset(("script", "style"))
 _UNSEEN = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 
 
-def refuse_deep_quotes(markdown: str) -> None:
-    """Quotes within quotes: Markdown is read by recursion, and slower with each level."""
+def check_quote_depth(markdown: str) -> None:
+    """Refuse deeply nested quotes: the Markdown parser is recursive and gets slower with each level."""
     if _DEEP_QUOTE.search(markdown):
-        raise CorruptDocument(
-            f"The file nests quotes more than {MAX_QUOTES} deep; save it in a simpler form."
-        )
+        raise CorruptDocument(f"Quotes are nested too deep (limit {MAX_QUOTES}). Simplify the document.")
 
 
 def is_too_deep(markup: str) -> bool:
-    """True for what `flattened` is for. Tags in scripts and comments do not count."""
+    """True if markup needs `flatten_html`. Tags in scripts and comments do not count."""
     return depth_of(markup) > MAX_DEPTH and depth_of(_UNSEEN.sub("", markup)) > MAX_DEPTH
 
 
 def depth_of(markup: str) -> int:
-    """How deep elements are nested for a parser that closes none by itself; never less than that."""
+    """Return an upper bound of the nesting depth for a parser that closes no elements implicitly."""
     open_tags: dict[str, list[int]] = {}
     depth = deepest = 0
     for closes, name in _TAG.findall(markup):
@@ -212,8 +210,8 @@ def depth_of(markup: str) -> int:
     return deepest
 
 
-def flattened(markup: str) -> str:
-    """The same HTML with every element closed where HTML closes it, and none deeper than the limit."""
+def flatten_html(markup: str) -> str:
+    """Return the HTML with implicitly closed elements closed and none deeper than the limit."""
     from lxml import etree
 
     target = _Shallow()
@@ -223,7 +221,7 @@ def flattened(markup: str) -> str:
 
 
 class _Shallow:
-    """What lxml calls while it reads; text of elements that are too deep stays, their tags go."""
+    """Parser target of lxml that keeps the text of too deep elements and drops their tags."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -251,16 +249,16 @@ class _Shallow:
         return "".join(self._parts)
 
 
-# Web pages, and HTML inside other documents (books, e-mails, Markdown), which Docling reads like a web page.
+# Web pages, and HTML inside other documents (books, e-mails, Markdown), which Docling reads like web pages.
 
-_HOLDERS = ("md", "epub", "email", "mhtml")
+_FORMATS_WITH_HTML = ("md", "epub", "email", "mhtml")
 _local = threading.local()
 
 
 def check_web_page(content: bytes, options: ParsingOptions) -> tuple[bytes, tuple[str, ...]]:
-    """The page as it can be read, and what was done for it; unchanged when nothing had to be.
+    """Return the page in a form that is safe to parse, and warnings; unchanged if it is safe already.
 
-    What is changed gets a byte-order mark, which wins over whatever the page declares.
+    A changed page gets a byte-order mark, which takes precedence over the declared encoding.
     """
     from bs4.dammit import EncodingDetector
 
@@ -270,25 +268,25 @@ def check_web_page(content: bytes, options: ParsingOptions) -> tuple[bytes, tupl
     warnings += decoded.warnings
     text = decoded.text
     if is_too_deep(text):
-        text = flattened(text)
+        text = flatten_html(text)
         warnings += (FLATTENED,)
     elif not decoded.warnings:
         return content, warnings
     return codecs.BOM_UTF8 + text.encode("utf-8", "replace"), warnings
 
 
-def watch_html_parts() -> None:
-    """Let Docling's HTML reader build its trees here."""
+def patch_html_parser() -> None:
+    """Make Docling's HTML backend build its trees with `_soup`."""
     from docling.backend import html_backend
 
     html_backend.BeautifulSoup = _soup  # type: ignore[assignment,misc]
 
 
 @contextmanager
-def flattening(kind: str) -> Iterator[list[str]]:
-    """While a document of this format is read, its HTML parts are kept flat; yields what there is to say."""
+def flatten_html_parts(file_format: str) -> Iterator[list[str]]:
+    """Flatten the HTML parts of a document while it is read; yields a list that collects the warnings."""
     notes: list[str] = []
-    _local.notes = notes if kind in _HOLDERS else None
+    _local.notes = notes if file_format in _FORMATS_WITH_HTML else None
     try:
         yield notes
     finally:
@@ -303,24 +301,24 @@ def _soup(markup: Any, features: str) -> Any:
         text = decode_text(markup).text if isinstance(markup, bytes) else markup
         if is_too_deep(text):
             notes.append(FLATTENED)
-            markup = flattened(text)
+            markup = flatten_html(text)
     return BeautifulSoup(markup, features)
 
 
-# Tables with more cells than one table can have: said as such, and before anybody fills them in.
+# CSV files with more cells than Docling's tables can have.
 
 _DELIMITERS = ",;\t|:"
 
 
 def check_csv(text: str) -> None:
-    """Count the cells with each delimiter that there may be; the fewest count."""
+    """Refuse a table with too many cells, counted with the possible delimiter that gives the fewest."""
     head = text[: text.find("\n") + 1 or len(text)]
-    delimiters = [each for each in _DELIMITERS if each in head] or [_DELIMITERS[0]]
-    refuse_large_table("The table", min(_cells(text, each) for each in delimiters))
+    delimiters = [char for char in _DELIMITERS if char in head] or [_DELIMITERS[0]]
+    check_table_size("The table", min(_cells(text, delimiter) for delimiter in delimiters))
 
 
 def _cells(text: str, delimiter: str) -> int:
-    """Rows times the longest row; 0 for what is no such table, which its reader will say better."""
+    """Return rows times the longest row; 0 for an invalid table, which its parser will report."""
     rows = columns = 0
     try:
         for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter):

@@ -1,4 +1,4 @@
-"""PDFs: is it one, does it open, how much is in it, and what does it carry along."""
+"""PDF checks: header, encryption, page count and size, unpacked size, scripts and attachments."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from ingest_assets.parsing.errors import (
     TooManyPages,
 )
 from ingest_assets.parsing.guard.limits import MEGAPIXEL
-from ingest_assets.parsing.guard.pdf_objects import damaged_pages, read_contents, refuse_endless_drawing
+from ingest_assets.parsing.guard.pdf_objects import check_drawings, damaged_pages, read_contents
 from ingest_assets.settings.parsing import ParsingOptions
 
 DRAWN_SCALE = 2  # pixels per point, that is 144 dpi
@@ -20,28 +20,31 @@ _NEEDS_PASSWORD = (4, 5)  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY (an unknown sec
 
 
 def check_pdf(content: bytes, options: ParsingOptions) -> tuple[str, ...]:
-    """Refuse what is no PDF, what does not open and what is too much; say what is left out of it."""
+    """Refuse a file that is not a PDF, cannot be opened or is too large; return warnings."""
     if b"%PDF-" not in content[:_HEADER_BYTES]:
-        raise InvalidPdf("The file is called a PDF and is none: it does not begin like one; get it anew.")
+        raise InvalidPdf("Not a PDF (no %PDF header). Download it again.")
     contents = read_contents(content, options)
-    refuse_endless_drawing(contents)
+    check_drawings(contents)
     opened = _open(content, options)
     warnings = []
     if contents.has_scripts:
         warnings.append("W_PDF_JAVASCRIPT: the PDF holds scripts; none was run")
     if contents.has_attachments or opened.has_attachments:
         warnings.append("W_PDF_EMBEDDED_FILES: the PDF holds other files; they were not read")
-    # streams that cannot be unpacked without the key are not damaged
+    # an encrypted stream cannot be unpacked here, which does not mean that it is damaged
     damaged, pages = ([], 0) if opened.is_encrypted else damaged_pages(contents)
     if damaged and len(damaged) == pages:
-        raise CorruptDocument("The PDF is damaged: the content of none of its pages can be unpacked.")
+        raise CorruptDocument(
+            f"The PDF is damaged: no content on any of its {pages} pages can be unpacked. "
+            "Replace it with an intact copy."
+        )
     lost = dict.fromkeys(opened.missing_pages, "is not there") | dict.fromkeys(damaged, "has damaged content")
-    return (*warnings, *(f"W_PARSE_PARTIAL: page {at}: {why}" for at, why in sorted(lost.items())))
+    return (*warnings, *(f"W_PARSE_PARTIAL: page {page}: {why}" for page, why in sorted(lost.items())))
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """What a viewer knows of the file."""
+    """Facts that PDFium reports about the file."""
 
     missing_pages: list[int]
     has_attachments: bool
@@ -52,12 +55,12 @@ def _open(content: bytes, options: ParsingOptions) -> _Opened:
     import pypdfium2
     from docling.utils.locks import pypdfium2_lock
 
-    with pypdfium2_lock:  # PDFium works for one thread at a time, and Docling uses it too
+    with pypdfium2_lock:  # PDFium is not thread-safe, and Docling uses it too
         try:
             document = pypdfium2.PdfDocument(content)
         except pypdfium2.PdfiumError as error:
             if error.err_code in _NEEDS_PASSWORD:
-                raise PasswordNeeded("The PDF is encrypted; save a copy without a password.") from error
+                raise PasswordNeeded("The PDF is encrypted. Save a copy without a password.") from error
             raise CorruptDocument("The PDF is damaged or truncated; get an intact copy.") from error
         try:
             return _Opened(
@@ -72,32 +75,33 @@ def _open(content: bytes, options: ParsingOptions) -> _Opened:
 def _missing_pages(document: Any, options: ParsingOptions) -> list[int]:
     pages = len(document)
     if pages == 0:
-        raise CorruptDocument("The PDF is damaged or truncated: it has no page; get an intact copy.")
+        raise CorruptDocument("The PDF has no pages; it is damaged. Replace it with an intact copy.")
     if pages > options.max_pages:
         raise TooManyPages(
-            f"The PDF has {pages} pages, more than the {options.max_pages} allowed; "
-            "split it or raise parsing.max_pages."
+            f"The PDF has too many pages: {pages} (limit {options.max_pages}). "
+            "Split it or raise parsing.max_pages."
         )
     missing = [at + 1 for at in range(pages) if not _has_page(document, at, options)]
     if len(missing) == pages:
         raise CorruptDocument(
-            "The PDF is damaged or truncated: none of its pages is there; get an intact copy."
+            f"The PDF is damaged or truncated: all its {pages} pages are missing. "
+            "Replace it with an intact copy."
         )
     return missing
 
 
-def _has_page(document: Any, at: int, options: ParsingOptions) -> bool:
-    """False for a page that the tree only claims to have; refuses one that is too large to be drawn."""
+def _has_page(document: Any, index: int, options: ParsingOptions) -> bool:
+    """Return False for a page that is listed but missing; raise for one too large to render."""
     import pypdfium2
 
     try:
-        width, height = document.get_page_size(at)
+        width, height = document.get_page_size(index)
     except pypdfium2.PdfiumError:
         return False
     if width * height * DRAWN_SCALE**2 > options.max_image_megapixels * MEGAPIXEL:
         raise DecompressionBomb(
-            f"Page {at + 1} of the PDF is {width:.0f} x {height:.0f} points; drawn, it has more than the "
-            f"{options.max_image_megapixels} million pixels allowed; scale it down or raise "
+            f"Page {index + 1} of the PDF is too large to render: {width:.0f} x {height:.0f} points "
+            f"(limit {options.max_image_megapixels} million pixels). Scale it down or raise "
             "parsing.max_image_megapixels."
         )
     return True

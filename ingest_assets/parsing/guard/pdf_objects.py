@@ -1,7 +1,7 @@
-"""A PDF's objects as they lie in the file, read without trust: no cross-reference table, no recursion.
+"""The objects of an untrusted PDF in file order, without its cross-reference table and without recursion.
 
-Enough to see what a file holds before a parser does; not enough to read it. What cannot be made out is left
-out: the parsers behind this have time and memory limits of their own.
+This is enough to check a file before it is parsed, not to read it. Unrecognized content is ignored: the
+parsers have their own time and memory limits.
 """
 
 import base64
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from ingest_assets.parsing.errors import DecompressionBomb
-from ingest_assets.parsing.guard.limits import MEBIBYTE, MEGAPIXEL, most_bytes, refuse_bomb
+from ingest_assets.parsing.guard.limits import MEBIBYTE, MEGAPIXEL, check_unpacked_size, max_unpacked_bytes
 from ingest_assets.settings.parsing import ParsingOptions
 
 _OBJECT = re.compile(rb"(?<!\d)(\d{1,10})\s+\d{1,5}\s+obj\b")
@@ -26,13 +26,13 @@ _NAME = re.compile(rb"/([A-Za-z0-9]+)")
 _ESCAPE = re.compile(rb"#([0-9A-Fa-f]{2})")
 _FLATE = (b"FlateDecode", b"Fl")
 _ASCII = (b"ASCII85Decode", b"A85", b"ASCIIHexDecode", b"AHx")
-_PIECE = 1024 * 1024  # bytes that are unfolded before the limit is looked at again
+_PIECE = 1024 * 1024  # bytes to unpack between two checks of the limit
 _ZLIB_HEADER_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PdfObject:
-    """One object: its dictionary, or whatever it is, as bytes; and of a stream what is packed in it."""
+    """One object: its dictionary or value as bytes, and the packed data of a stream."""
 
     number: int
     head: bytes
@@ -40,22 +40,22 @@ class PdfObject:
 
     @property
     def filters(self) -> tuple[bytes, ...]:
-        """The names of the stream's filters, first to be undone first."""
-        found = _FILTER.search(self.head)
-        return tuple(_NAME.findall(found[1])) if found else ()
+        """The names of the stream's filters in decoding order."""
+        match = _FILTER.search(self.head)
+        return tuple(_NAME.findall(match[1])) if match else ()
 
     @property
     def is_inflatable(self) -> bool:
-        """True for a stream with nothing but filters that are undone here."""
+        """True if `inflate` supports all filters of the stream."""
         return self.packed is not None and all(name in _FLATE + _ASCII for name in self.filters)
 
 
 def read_objects(content: bytes) -> Iterator[PdfObject]:
-    """All objects in the order of the file; when one comes twice, the later one counts."""
+    """Yield all objects in file order; of a repeated number, the last one counts."""
     whole = memoryview(content)
-    found = _OBJECT.search(content)
-    while found:
-        number, start = int(found[1]), found.end()
+    match = _OBJECT.search(content)
+    while match:
+        number, start = int(match[1]), match.end()
         end = _BODY_END.search(content, start)
         head = unescaped(content[start : end.start() if end else start + _PIECE])
         after = end.start() if end else len(content)
@@ -64,11 +64,11 @@ def read_objects(content: bytes) -> Iterator[PdfObject]:
             after = _stream_end(content, head, end.end())
             packed = whole[end.end() : after]
         yield PdfObject(number, head, packed)
-        found = _OBJECT.search(content, after)
+        match = _OBJECT.search(content, after)
 
 
 def unpack_objects(stream: PdfObject, unpacked: bytes) -> Iterator[PdfObject]:
-    """The objects that an object stream holds; none is a stream itself."""
+    """Yield the objects of an object stream; none of them is a stream."""
     first = _FIRST.search(stream.head)
     start = int(first[1]) if first else 0
     table = [int(word) for word in unpacked[:start].split() if word.isdigit()]
@@ -88,12 +88,12 @@ def _stream_end(content: bytes, head: bytes, start: int) -> int:
 
 
 def unescaped(head: bytes) -> bytes:
-    """Names in plain spelling: `/J#61vaScript` is `/JavaScript`."""
-    return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), head) if b"#" in head else head
+    """Decode escapes in names: `/J#61vaScript` is `/JavaScript`."""
+    return _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), head) if b"#" in head else head
 
 
 def inflate(stream: PdfObject) -> Iterator[bytes]:
-    """What the stream unfolds to, piece by piece; raises `zlib.error` where it is damaged."""
+    """Yield the unpacked data of a stream in pieces; raises `zlib.error` at damage."""
     pieces: Iterable[bytes] = [] if stream.packed is None else [bytes(stream.packed)]
     for name in stream.filters:
         pieces = _inflated(pieces) if name in _FLATE else _from_ascii(pieces, name)
@@ -101,7 +101,7 @@ def inflate(stream: PdfObject) -> Iterator[bytes]:
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Without the checksum at the end, which many writers get wrong and no reader minds."""
+    """Unpack without verifying the checksum, which many writers get wrong and viewers ignore."""
     unpacker, header = zlib.decompressobj(-15), b""
     for piece in pieces:
         missing = _ZLIB_HEADER_BYTES - len(header)
@@ -127,11 +127,11 @@ def _from_ascii(pieces: Iterable[bytes], name: bytes) -> Iterator[bytes]:
         return
 
 
-# What a PDF holds, by its objects: every stream is unfolded once and counted, and almost nothing is kept.
+# The contents of a PDF: every stream is unpacked once to count its bytes, and few are kept.
 
-_KEPT_BYTES = 16 * MEBIBYTE  # of a form or an object stream, to be looked into
-_BYTES_PER_PIXEL = 4  # as CMYK with 8 bits has
-_MOST_DEFLATED = 1032  # times its size: no stream of that kind unfolds to more
+_KEPT_BYTES = 16 * MEBIBYTE  # of a form or an object stream, to search them
+_BYTES_PER_PIXEL = 4  # CMYK with 8 bits per channel
+_MAX_DEFLATE_RATIO = 1032  # a property of the deflate format
 _PICTURE = re.compile(rb"/Subtype\s*/Image\b")
 _FORM = re.compile(rb"/Subtype\s*/Form\b")
 _OBJECTS = re.compile(rb"/Type\s*/ObjStm\b")
@@ -141,7 +141,7 @@ _ATTACHMENT = re.compile(rb"/(?:EmbeddedFiles?|FileAttachment)\b")
 
 @dataclass(slots=True)
 class PdfContents:
-    """A PDF as its objects show it, by their numbers."""
+    """The contents of a PDF, by object number."""
 
     heads: dict[int, bytes] = field(default_factory=dict)
     streams: set[int] = field(default_factory=set)
@@ -150,57 +150,57 @@ class PdfContents:
     has_scripts: bool = False
     has_attachments: bool = False
 
-    def note(self, each: PdfObject) -> None:
-        """Remember an object; when one comes twice, the later one counts."""
-        self.heads[each.number] = each.head
-        self.has_scripts = self.has_scripts or _SCRIPT.search(each.head) is not None
-        self.has_attachments = self.has_attachments or _ATTACHMENT.search(each.head) is not None
-        self.damaged.discard(each.number)
-        if each.packed is not None:
-            self.streams.add(each.number)
+    def add(self, item: PdfObject) -> None:
+        """Add an object; it replaces an earlier one with the same number."""
+        self.heads[item.number] = item.head
+        self.has_scripts = self.has_scripts or _SCRIPT.search(item.head) is not None
+        self.has_attachments = self.has_attachments or _ATTACHMENT.search(item.head) is not None
+        self.damaged.discard(item.number)
+        if item.packed is not None:
+            self.streams.add(item.number)
 
 
 def read_contents(content: bytes, options: ParsingOptions) -> PdfContents:
-    """The objects of a PDF that is not encrypted; refuses one whose streams unfold to too much."""
-    found, total = PdfContents(), 0
-    for each in read_objects(content):
-        found.note(each)
-        if each.is_inflatable:
-            total += _unfold(each, found, options)
-            refuse_bomb("The PDF", len(content), total, options)
-    return found
+    """Read the objects of an unencrypted PDF; raise when its streams unpack to too much."""
+    contents, total = PdfContents(), 0
+    for item in read_objects(content):
+        contents.add(item)
+        if item.is_inflatable:
+            total += _unpack_stream(item, contents, options)
+            check_unpacked_size("The PDF", len(content), total, options)
+    return contents
 
 
-def _unfold(stream: PdfObject, found: PdfContents, options: ParsingOptions) -> int:
-    """How long the stream is; of pictures nothing counts, as long as they have no more than their pixels."""
+def _unpack_stream(stream: PdfObject, contents: PdfContents, options: ParsingOptions) -> int:
+    """Return the unpacked size of a stream, 0 for an image within the pixel limit."""
     is_picture, is_form = _PICTURE.search(stream.head), _FORM.search(stream.head)
     is_objects = _OBJECTS.search(stream.head)
     packed = len(stream.packed or b"")
     most_pixels = options.max_image_megapixels * MEGAPIXEL * _BYTES_PER_PIXEL
-    limit = most_pixels if is_picture else most_bytes(packed, options)
-    if is_picture and len(stream.filters) == 1 and packed * _MOST_DEFLATED <= limit:
+    limit = most_pixels if is_picture else max_unpacked_bytes(packed, options)
+    if is_picture and len(stream.filters) == 1 and packed * _MAX_DEFLATE_RATIO <= limit:
         return 0
-    size, kept = 0, bytearray()
+    size, unpacked = 0, bytearray()
     try:
         for piece in inflate(stream):
             size += len(piece)
             if size > limit:
-                refuse_bomb("A stream of the PDF", packed, inf if is_picture else size, options)
+                check_unpacked_size("A stream of the PDF", packed, inf if is_picture else size, options)
             if (is_form or is_objects) and size <= _KEPT_BYTES:
-                kept += piece
+                unpacked += piece
     except zlib.error:
-        found.damaged.add(stream.number)
+        contents.damaged.add(stream.number)
     if is_form:
-        found.forms[stream.number] = bytes(kept)
-    for each in unpack_objects(stream, bytes(kept)) if is_objects else ():
-        found.note(each)
+        contents.forms[stream.number] = bytes(unpacked)
+    for item in unpack_objects(stream, bytes(unpacked)) if is_objects else ():
+        contents.add(item)
     return 0 if is_picture else size
 
 
-# Who draws whom in a PDF: pages whose content is damaged, and forms that draw each other without end.
+# References between objects: pages with damaged content, and forms that draw each other endlessly.
 
-MAX_DRAWINGS = 100_000  # of forms, for what one form draws
-MAX_FORM_DEPTH = 50  # what goes deeper counts as endless
+MAX_DRAWINGS = 100_000  # of forms that one form draws, directly or not
+MAX_FORM_DEPTH = 50  # deeper forms count as endless
 _ANY_NAME = rb"/([^\s/\[\]<>(){}%]+)"
 _REFERENCE = rb"(\d{1,10})\s+\d{1,5}\s+R\b"
 _DRAWS = re.compile(_ANY_NAME + rb"\s+Do\b")
@@ -213,27 +213,27 @@ _PAGES = re.compile(rb"/Pages\s+" + _REFERENCE)
 
 
 def damaged_pages(contents: PdfContents) -> tuple[list[int], int]:
-    """Pages, from 1, of whose content nothing can be unpacked; and how many pages were found."""
+    """Return the pages (from 1) without any content that can be unpacked, and the number of all pages."""
     pages = _page_numbers(contents)
     whole = contents.streams - contents.damaged
     damaged = []
-    for at, number in enumerate(pages, 1):
+    for page, number in enumerate(pages, 1):
         parts = _referred(_CONTENTS, contents.heads.get(number, b""), contents.heads)
         if parts and whole.isdisjoint(parts):
-            damaged.append(at)
+            damaged.append(page)
     return damaged, len(pages)
 
 
 def _page_numbers(contents: PdfContents) -> list[int]:
-    """The object numbers of the pages in reading order, whatever loops the tree has."""
+    """Return the object numbers of the pages in order; loops in the page tree are harmless."""
     roots = [head for head in contents.heads.values() if _ROOT.search(head)]
     top = _PAGES.search(roots[-1]) if roots else None
-    waiting, seen, pages = [int(top[1])] if top else [], set[int](), list[int]()
+    waiting, visited, pages = [int(top[1])] if top else [], set[int](), list[int]()
     while waiting:
         number = waiting.pop()
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         head = contents.heads.get(number, b"")
         if _KIDS.search(head):
             waiting += reversed(_referred(_KIDS, head, contents.heads))
@@ -243,19 +243,19 @@ def _page_numbers(contents: PdfContents) -> list[int]:
 
 
 def _referred(key: re.Pattern[bytes], head: bytes, heads: Mapping[int, bytes]) -> list[int]:
-    """The objects that an entry names: one, an array of them, or an object that is such an array."""
-    found = key.search(head)
-    if found is None:
+    """Return the objects that an entry refers to: one, an array, or an object that is an array."""
+    match = key.search(head)
+    if match is None:
         return []
-    array = found[1]
+    array = match[1]
     if array is None:
-        inner = heads.get(int(found[2]), b"").strip()
+        inner = heads.get(int(match[2]), b"").strip()
         array = inner if inner.startswith(b"[") else None
-    return [int(found[2])] if array is None else [int(number) for number in _ALL.findall(array)]
+    return [int(match[2])] if array is None else [int(number) for number in _ALL.findall(array)]
 
 
-def refuse_endless_drawing(contents: PdfContents) -> None:
-    """Forms may draw forms; some are made to do so for ever, or a thousand million times."""
+def check_drawings(contents: PdfContents) -> None:
+    """Refuse forms that draw each other endlessly or far too often."""
     drawn = {number: _drawn_by(number, contents) for number in contents.forms}
     counts: dict[int, float] = dict.fromkeys(drawn, 1.0)
     for _ in range(MAX_FORM_DEPTH):  # each round looks one level deeper
@@ -270,12 +270,13 @@ def refuse_endless_drawing(contents: PdfContents) -> None:
         counts = dict.fromkeys(drawn, inf)
     if any(count > MAX_DRAWINGS for count in counts.values()):
         raise DecompressionBomb(
-            "The PDF draws its own parts within each other, endlessly or far too often; print it anew."
+            f"The PDF repeats its forms endlessly or too often (limit {MAX_DRAWINGS} drawings per form). "
+            "Print it to a new PDF."
         )
 
 
 def _drawn_by(form: int, contents: PdfContents) -> Counter[int]:
-    """Which objects a form draws, and how often, by the names in its own resources."""
+    """Count the objects that a form draws, by the names in its resources."""
     names = Counter(_DRAWS.findall(contents.forms[form]))
     if not names:
         return Counter()
@@ -284,9 +285,9 @@ def _drawn_by(form: int, contents: PdfContents) -> Counter[int]:
 
 
 def _resources(form: int, heads: Mapping[int, bytes]) -> bytes:
-    """Everything that the form's dictionary leads to in three steps: its resources may be shared."""
+    """Return the form's dictionary and the resources that it refers to, directly or in up to three steps."""
     text = heads.get(form, b"")
     for _ in range(3):
-        indirect = [int(found[1]) for found in re.finditer(rb"/(?:Resources|XObject)\s+" + _REFERENCE, text)]
+        indirect = [int(match[1]) for match in re.finditer(rb"/(?:Resources|XObject)\s+" + _REFERENCE, text)]
         text += b"".join(heads.get(number, b"") for number in indirect if heads.get(number, b"") not in text)
     return text

@@ -1,5 +1,5 @@
-"""The embedded engine: what a page holds, read without a download.
+"""The embedded engine: reads PDF pages and images with models from Python packages.
 
-A small detector finds the regions of a page; where the words stand, their fonts and the lines drawn between
-them decide the rest. Everything but `plugin` and `pipeline` is plain geometry and text, without Docling.
+A small detector finds the regions of a page; positions of words, their fonts and drawn lines decide the
+rest. All modules but `pipeline`, `pages`, `ocr` and `registries` are geometry and text without Docling.
 """

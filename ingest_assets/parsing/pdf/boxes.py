@@ -34,15 +34,15 @@ class Box:
         return (self.top + self.bottom) / 2
 
     def shared_width(self, other: "Box") -> float:
-        """How far both reach over the same columns of the page; negative: the gap between them."""
+        """Return the width of the overlap of both x ranges; negative: the gap between them."""
         return min(self.right, other.right) - max(self.left, other.left)
 
     def shared_height(self, other: "Box") -> float:
-        """How far both reach over the same rows of the page; negative: the gap between them."""
+        """Return the height of the overlap of both y ranges; negative: the gap between them."""
         return min(self.bottom, other.bottom) - max(self.top, other.top)
 
     def share_in(self, other: "Box") -> float:
-        """The share of this box that the other one covers; of a line without area, that of its length."""
+        """Return the share of this box that the other covers; by length if this box has no area."""
         width, height = self.shared_width(other), self.shared_height(other)
         if width < 0 or height < 0:
             return 0.0
@@ -52,17 +52,17 @@ class Box:
         length = max(self.width, self.height)
         return max(width, height) / length if length > 0 else 1.0
 
-    def holds_middle_of(self, other: "Box") -> bool:
-        """Whether the other box's middle lies in this one."""
+    def contains_middle_of(self, other: "Box") -> bool:
+        """True if the other box's centre is inside this one."""
         return self.left <= other.middle_x <= self.right and self.top <= other.middle_y <= self.bottom
 
-    def grown(self, x: float, y: float) -> "Box":
-        """The box with so much more on each side."""
+    def expanded(self, x: float, y: float) -> "Box":
+        """Return the box enlarged by these amounts on each side."""
         return Box(self.left - x, self.top - y, self.right + x, self.bottom + y)
 
 
-def around(boxes: Iterable[Box]) -> Box:
-    """The smallest box around all of them."""
+def bounding_box(boxes: Iterable[Box]) -> Box:
+    """Return the smallest box around all boxes."""
     every = list(boxes)
     return Box(
         min(box.left for box in every),

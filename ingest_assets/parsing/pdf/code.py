@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from ingest_assets.parsing.pdf.boxes import Box, around
+from ingest_assets.parsing.pdf.boxes import Box, bounding_box
 from ingest_assets.parsing.pdf.lines import Line
 
 MONO = 0.8  # share of a line's letters
@@ -14,25 +14,25 @@ _ADDRESS = re.compile(r"\W*\w?\W*(?:\w+://\S+|www\.\S+|\S+@\S+)")
 
 
 def is_code(run: Sequence[Line]) -> bool:
-    """Lines all in monospaced type, unless they are only an address."""
+    """True for lines in monospaced type, unless they are only an address."""
     if any(line.style.mono < MONO for line in run):
         return False
     return not all(_ADDRESS.fullmatch(line.text.strip()) for line in run)
 
 
-def joined_code(runs: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Runs of program text that follow each other down a column, made one."""
-    found: list[list[Line]] = []
+def join_code(runs: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Join runs of program text that follow each other down a column."""
+    texts: list[list[Line]] = []
     for run in sorted(runs, key=lambda run: (run[0].box.top, run[0].box.left)):
-        box = around(line.box for line in run)
+        box = bounding_box(line.box for line in run)
         above = next(
-            (own for own in found if _follows(around(line.box for line in own), box, run[0].size)), None
+            (own for own in texts if _follows(bounding_box(line.box for line in own), box, run[0].size)), None
         )
         if above is None:
-            found.append(list(run))
+            texts.append(list(run))
         else:
             above.extend(run)
-    return found
+    return texts
 
 
 def _follows(upper: Box, lower: Box, size: float) -> bool:
@@ -41,7 +41,7 @@ def _follows(upper: Box, lower: Box, size: float) -> bool:
 
 
 def code_text(lines: Sequence[Line]) -> str:
-    """The program as it stands on the page: a line per line, indented as there."""
+    """Return the program text with its line breaks and indentation."""
     left = min(line.box.left for line in lines)
     widths = [line.box.width / len(line.text) for line in lines if len(line.text) > 2]
     width = sorted(widths)[len(widths) // 2] if widths else 0.0

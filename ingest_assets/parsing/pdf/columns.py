@@ -1,4 +1,4 @@
-"""The columns of a table: between lines drawn, else between white strips that go down through its rows."""
+"""The columns of a table, separated by drawn lines or by white strips."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -9,42 +9,42 @@ from ingest_assets.parsing.pdf.lines import Word
 from ingest_assets.parsing.pdf.rivers import River
 from ingest_assets.parsing.pdf.rules import Rule
 
-MIN_STRIP = 0.35  # of the text's height: how wide a white strip between columns is at least
-MAX_CROSSING = 0.2  # share of the rows that may reach over a strip (headings over several columns)
-MIN_DRAWN = 0.6  # share of a table's height that lines between columns go along
+MIN_STRIP = 0.35  # of the text's height: the minimum width of a white strip between columns
+MAX_CROSSING = 0.2  # share of the rows that may cross a strip (headings over several columns)
+MIN_DRAWN = 0.6  # share of a table's height that lines between columns must cover
 MIN_FILLED = 0.15  # share of the rows with text on either side of a strip
-MIN_SHARED = 0.1  # share of the rows with text in both of two columns beside each other
+MIN_SHARED = 0.1  # share of the rows with text in both of two adjacent columns
 SNAP = 3.0  # points
 
 Rows = Sequence[Sequence[Word]]
 
 
-def separators(
+def column_splits(
     rows: Rows,
     words: Rows,
     box: Box,
     verticals: Sequence[Rule],
     size: float,
-    close: Sequence[River] = (),
+    rivers: Sequence[River] = (),
 ) -> list[float]:
-    """Distances from the left at which columns meet; one fewer than there are columns.
+    """Return the x positions between columns; one fewer than there are columns.
 
-    `rows` holds the texts of each line, `words` their words, `close` the places no wider than spaces.
+    `rows` contains the texts of each line, `words` their words, `rivers` the gaps no wider than spaces.
     """
     drawn = _drawn(box, verticals)
-    strips = _white_strips(rows, words, size, close)
+    strips = _white_strips(rows, words, size, rivers)
     white = [strip for strip in strips if not any(_is_in(x, strip) for x in drawn)]
-    between = sorted([*drawn, *((left + right) / 2 for left, right in white)])
-    for x in sorted(set(between) - set(drawn)):
-        if not _separates(rows, x, between):
-            between.remove(x)
-    return between
+    splits = sorted([*drawn, *((left + right) / 2 for left, right in white)])
+    for x in sorted(set(splits) - set(drawn)):
+        if not _separates(rows, x, splits):
+            splits.remove(x)
+    return splits
 
 
-def _separates(rows: Rows, x: float, between: Sequence[float]) -> bool:
-    """In some row there is something on either side of it, up to the next places where columns meet."""
-    left = max((other for other in between if other < x), default=float("-inf"))
-    right = min((other for other in between if other > x), default=float("inf"))
+def _separates(rows: Rows, x: float, splits: Sequence[float]) -> bool:
+    """True if enough rows have text on both sides of `x`, up to the next split."""
+    left = max((other for other in splits if other < x), default=float("-inf"))
+    right = min((other for other in splits if other > x), default=float("inf"))
     both = 0
     for row in rows:
         middles = [word.box.middle_x for word in row]
@@ -52,13 +52,13 @@ def _separates(rows: Rows, x: float, between: Sequence[float]) -> bool:
     return both >= max(1.0, MIN_SHARED * len(rows))
 
 
-def column_of(x: float, between: Sequence[float]) -> int:
-    """Which column a place belongs to."""
-    return sum(x > separator for separator in between)
+def column_of(x: float, splits: Sequence[float]) -> int:
+    """Return the index of the column at `x`."""
+    return sum(x > split for split in splits)
 
 
 def _drawn(box: Box, verticals: Sequence[Rule]) -> list[float]:
-    """Lines inside the table that go, one below the other, along most of its height."""
+    """Return the positions of lines inside the table that together cover most of its height."""
     lengths: dict[float, float] = {}
     for rule in verticals:
         at = next((x for x in lengths if abs(x - rule.at) <= SNAP), rule.at)
@@ -71,29 +71,29 @@ def _is_in(x: float, strip: tuple[float, float]) -> bool:
     return strip[0] - SNAP <= x <= strip[1] + SNAP
 
 
-def _white_strips(rows: Rows, words: Rows, size: float, close: Sequence[River]) -> list[tuple[float, float]]:
-    """Strips that at most a few rows reach over, with text on both sides; and the places of close columns."""
+def _white_strips(rows: Rows, words: Rows, size: float, rivers: Sequence[River]) -> list[tuple[float, float]]:
+    """Return strips that few rows cross, with text on both sides, and the rivers outside them."""
     edges = sorted({edge for row in words for word in row for edge in (word.box.left, word.box.right)})
     allowed = max(MAX_CROSSING * len(rows), 1.0 if len(rows) > 2 else 0.0)
     strips: list[list[tuple[float, float, int]]] = [[]]
     by_text, by_word = _crossings(rows, edges), _crossings(words, edges)
-    for at, (left, right) in enumerate(pairwise(edges)):
-        if by_text[at] <= allowed:
-            strips[-1].append((left, right, by_word[at]))
+    for i, (left, right) in enumerate(pairwise(edges)):
+        if by_text[i] <= allowed:
+            strips[-1].append((left, right, by_word[i]))
         elif strips[-1]:
             strips.append([])
     clearest = [_clearest(strip) for strip in strips if strip]
-    # A gap inside a column of justified text is no place where columns meet if a close one is beside it.
-    own = [
+    # A gap in a column of justified text is no split if a river is beside it.
+    candidates = [
         part
         for strip, part in zip((strip for strip in strips if strip), clearest, strict=True)
-        if not any(_holds(strip, river) and not _touch(part, river) for river in close)
+        if not any(_contains(strip, river) and not _touch(part, river) for river in rivers)
     ]
-    wide = [strip for strip in own if _is_wide(rows, strip, size) and _is_between_texts(rows, strip)]
-    return [*wide, *((r.left, r.right) for r in close if not any(_touch(strip, r) for strip in wide))]
+    wide = [strip for strip in candidates if _is_wide(rows, strip, size) and _is_between_texts(rows, strip)]
+    return [*wide, *((r.left, r.right) for r in rivers if not any(_touch(strip, r) for strip in wide))]
 
 
-def _holds(strip: Sequence[tuple[float, float, int]], river: River) -> bool:
+def _contains(strip: Sequence[tuple[float, float, int]], river: River) -> bool:
     return strip[0][0] <= river.right <= strip[-1][1] + 1
 
 
@@ -102,7 +102,7 @@ def _touch(strip: tuple[float, float], river: River) -> bool:
 
 
 def _crossings(rows: Rows, edges: Sequence[float]) -> list[int]:
-    """Between each two edges that follow each other: how many rows reach over that place."""
+    """Return the number of rows that cross each interval between two consecutive edges."""
     changes = [0] * (len(edges) + 1)
     for row in rows:
         reach = float("-inf")
@@ -115,21 +115,21 @@ def _crossings(rows: Rows, edges: Sequence[float]) -> list[int]:
 
 
 def _clearest(strip: Sequence[tuple[float, float, int]]) -> tuple[float, float]:
-    """The widest part of a strip that the fewest rows reach over."""
+    """Return the widest part of a strip that the fewest rows cross."""
     fewest = min(count for _, _, count in strip)
-    found: list[tuple[float, float]] = []
+    parts: list[tuple[float, float]] = []
     for left, right, count in strip:
         if count > fewest:
             continue
-        if found and found[-1][1] == left:
-            found[-1] = (found[-1][0], right)
+        if parts and parts[-1][1] == left:
+            parts[-1] = (parts[-1][0], right)
         else:
-            found.append((left, right))
-    return max(found, key=lambda part: part[1] - part[0])
+            parts.append((left, right))
+    return max(parts, key=lambda part: part[1] - part[0])
 
 
 def _is_wide(rows: Rows, strip: tuple[float, float], size: float) -> bool:
-    """The gap is as wide as one between columns, counting only the rows that do not reach over it."""
+    """True if the gap is wide enough in the rows that do not cross it."""
     middle = (strip[0] + strip[1]) / 2
     clear = [row for row in rows if not any(word.box.left < middle < word.box.right for word in row)]
     lefts = [word.box.right for row in clear for word in row if word.box.right <= middle]

@@ -1,4 +1,4 @@
-"""What a parser, OCR and the detector found on one page: all that the embedded engine decides from."""
+"""The engine's input: what a parser, OCR and the detector found on one page."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from ingest_assets.parsing.pdf.lines import Word
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """An area of the page that the detector gave a name to."""
+    """An area of the page with the detector's label."""
 
     label: str
     score: float
@@ -17,13 +17,13 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """One page: its text twice (in lines, in words), what is drawn on it, and the detector's regions."""
+    """One page: its text (as lines and as words), its drawings and the detector's regions."""
 
     width: float
     height: float
     pieces: tuple[Word, ...] = ()  # lines, or parts of lines
     words: tuple[Word, ...] = ()
     rules: tuple[Box, ...] = ()  # thin straight lines
-    drawings: tuple[Box, ...] = ()  # everything drawn, as boxes around what hangs together
+    drawings: tuple[Box, ...] = ()  # bounding boxes of connected shapes
     bitmaps: tuple[Box, ...] = ()
     regions: tuple[Region, ...] = ()

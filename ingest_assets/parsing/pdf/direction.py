@@ -1,4 +1,4 @@
-"""Text that runs from right to left, and how its pieces follow each other on a line."""
+"""Right-to-left text, and the reading order of the pieces of a line."""
 
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -9,8 +9,8 @@ _RIGHT_TO_LEFT = {"R", "AL"}
 Piece = TypeVar("Piece")
 
 
-def leaning(text: str) -> int:
-    """Letters that run from right to left minus letters that run from left to right."""
+def right_to_left_balance(text: str) -> int:
+    """Return the number of right-to-left letters minus that of left-to-right letters."""
     count = 0
     for letter in text:
         if letter.isascii():
@@ -22,33 +22,33 @@ def leaning(text: str) -> int:
 
 
 def is_right_to_left(text: str) -> bool:
-    """Whether most of its letters run from right to left."""
-    return leaning(text) > 0
+    """True if most letters run from right to left."""
+    return right_to_left_balance(text) > 0
 
 
-def in_reading_order(
+def sort_line(
     pieces: Sequence[Piece],
     left: Callable[[Piece], float],
     text: Callable[[Piece], str],
     *,
     in_right_to_left: bool = False,
 ) -> list[Piece]:
-    """The pieces of one line as they are read.
+    """Return the pieces of one line in reading order.
 
-    A line of a right-to-left script is read from its right end; what runs from left to right inside it
-    (names, numbers) keeps its own order. In a text of such a script, one word of it makes the line one.
+    A line of a right-to-left script is read from the right; left-to-right parts in it keep their order.
+    In a right-to-left text, a single word of its script makes a line right-to-left.
     """
     ordered = sorted(pieces, key=left)
-    has_own = in_right_to_left and any(is_right_to_left(text(piece)) for piece in ordered)
-    if not has_own and not is_right_to_left("".join(map(text, ordered))):
+    has_script = in_right_to_left and any(is_right_to_left(text(piece)) for piece in ordered)
+    if not has_script and not is_right_to_left("".join(map(text, ordered))):
         return ordered
-    found: list[Piece] = []
-    foreign: list[Piece] = []
+    reading: list[Piece] = []
+    left_to_right: list[Piece] = []
     for piece in reversed(ordered):
         if is_right_to_left(text(piece)) or not any(letter.isalnum() for letter in text(piece)):
-            found += reversed(foreign)
-            foreign = []
-            found.append(piece)
+            reading += reversed(left_to_right)
+            left_to_right = []
+            reading.append(piece)
         else:
-            foreign.append(piece)
-    return [*found, *reversed(foreign)]
+            left_to_right.append(piece)
+    return [*reading, *reversed(left_to_right)]

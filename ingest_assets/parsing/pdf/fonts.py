@@ -1,4 +1,4 @@
-"""What the name of a font says about it. There is no standard for it, only what foundries do."""
+"""A font's style by its name. There is no standard for names, only the conventions of foundries."""
 
 import re
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ _MATH_NAMES = re.compile(
     r"^(?:cm(?:mi|sy|ex|bsy)|ms[ab]m|eu[fsr][mb]|rsfs|stmary|wasy|mt(?:mi|sy|ex)|r?n?(?:ew)?[tp]xb?(?:mi|sy|ex))"
     r"|math"
 )
-# Computer Modern and its heirs say the shape in their first letters: bold extended, text italic, slanted.
+# Computer Modern fonts encode the shape in their first letters: bold extended, text italic, slanted.
 _TEX_BOLD = re.compile(r"^(?:cm|sf|ec)(?:ss)?(?:b[xi]?\d|bx|xc|bl|so|sx)")
 _TEX_ITALIC = re.compile(r"^(?:cm|sf|ec)(?:ti|sl|bxti|bxsl|bi|ssi)\d")
-# The Libertine family ends its names in T(ext) and then B(old), Z (semibold), I(talic).
+# Names of Libertine fonts end in T(ext), then B(old) or Z (semibold), then I(talic).
 _LIBERTINE = re.compile(r"^lin(?:libertine|biolinum)\w*?t(?P<shape>[bz]?i?)$")
 
 
@@ -41,7 +41,7 @@ class FontStyle:
 
 @lru_cache(maxsize=4096)
 def font_style(name: str) -> FontStyle:
-    """The style a font's name gives away; plain where it says nothing."""
+    """Return the style that a font's name indicates; plain if it indicates none."""
     plain = _SUBSET.sub("", name or "")
     joined = re.sub(r"[^A-Za-z0-9]", "", plain).lower()
     words = {part.lower() for part in _PARTS.findall(plain)}

@@ -1,4 +1,4 @@
-"""Notes at the foot of a page: small print below everything else in its column, with a mark before it."""
+"""Footnotes: small print with a mark, below everything else in its column."""
 
 import re
 from collections.abc import Sequence
@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from ingest_assets.parsing.pdf.blocks import Block
 
 MAX_SIZE = 0.93  # times the size of the text
-LOWER_PART = 0.5  # share of the page's height, above which no footnote stands
+LOWER_PART = 0.5  # share of the page's height: footnotes start below it
 
 _MARK = re.compile(r"(?:\d{1,3}|[*∗†‡§¶‖#]{1,3}|[a-z])(?:\s|[.)]\s|(?=[A-Z(]))")
 
 
 def footnotes_of(height: float, blocks: Sequence[Block], body_size: float) -> set[int]:
-    """Which blocks are footnotes: from the foot of each column upwards, as long as they look like it."""
-    small = {at for at, block in enumerate(blocks) if _is_small(block, height, body_size)}
-    found: set[int] = set()
-    for at in sorted(small, key=lambda at: -blocks[at].box.bottom):
+    """Return the blocks that are footnotes, found from the foot of each column upwards."""
+    small = {i for i, block in enumerate(blocks) if _is_small(block, height, body_size)}
+    notes: set[int] = set()
+    for i in sorted(small, key=lambda i: -blocks[i].box.bottom):
         below = [
-            one
-            for one, block in enumerate(blocks)
-            if block.box.top >= blocks[at].box.bottom - 1 and block.box.shared_width(blocks[at].box) > 0
+            j
+            for j, block in enumerate(blocks)
+            if block.box.top >= blocks[i].box.bottom - 1 and block.box.shared_width(blocks[i].box) > 0
         ]
-        is_lowest = all(one in found or blocks[one].label in ("page_footer", "page_header") for one in below)
-        if is_lowest and (found & set(below) or _MARK.match(blocks[at].text)):
-            found.add(at)
-    return found
+        is_lowest = all(j in notes or blocks[j].label in ("page_footer", "page_header") for j in below)
+        if is_lowest and (notes & set(below) or _MARK.match(blocks[i].text)):
+            notes.add(i)
+    return notes
 
 
 def _is_small(block: Block, height: float, body_size: float) -> bool:

@@ -1,4 +1,4 @@
-"""Which blocks are headings, by size, weight, numbering, place and what the detector thought."""
+"""Finds headings, by size, weight, numbering, position and the detector's label."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from ingest_assets.parsing.pdf.markers import bullet_of, enumeration_of, section
 
 MAX_LINES = 4
 MAX_WORDS = 25
-ENOUGH = 1.9
+MIN_POINTS = 1.9
 ALL = 0.8  # share of a line's letters
 MIN_SERIES = 4
 
@@ -29,14 +29,14 @@ _SMALL_CAPITALS = re.compile(r"csc\d|smallcaps|-sc$|sc$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What most of a document's text looks like."""
+    """The most frequent size and font of a document's text."""
 
     size: float = 0.0
     font: str = ""
 
 
 def body_of(pages: Sequence[Page]) -> Body:
-    """Size and font of most letters of the running text."""
+    """Return size and font of most letters of the running text."""
     letters: Counter[tuple[float, str]] = Counter()
     for _, blocks in pages:
         for block in blocks:
@@ -46,19 +46,19 @@ def body_of(pages: Sequence[Page]) -> Body:
     return Body(*max(letters, key=lambda key: letters[key])) if letters else Body()
 
 
-def headings_of(pages: Sequence[Page], aside: set[Place], body: Body) -> set[Place]:
-    """The blocks that are headings, among those that are not furniture."""
-    found: set[Place] = set()
+def headings_of(pages: Sequence[Page], furniture: set[Place], body: Body) -> set[Place]:
+    """Return the blocks that are headings, among those that are not page furniture."""
+    headings: set[Place] = set()
     for number, (_, blocks) in enumerate(pages):
-        own = {at: block for at, block in enumerate(blocks) if (number, at) not in aside}
-        for at, block in own.items():
-            if heading_score(block, list(own.values()), body, is_first_page=number == 0) >= ENOUGH:
-                found.add((number, at))
-    return found
+        candidates = {i: block for i, block in enumerate(blocks) if (number, i) not in furniture}
+        for i, block in candidates.items():
+            if heading_score(block, list(candidates.values()), body, is_first_page=number == 0) >= MIN_POINTS:
+                headings.add((number, i))
+    return headings
 
 
 def heading_score(block: Block, page: Sequence[Block], body: Body, *, is_first_page: bool) -> float:
-    """How much a block looks like a heading; from `ENOUGH` on it is one."""
+    """Return how much a block looks like a heading; it is one from `MIN_POINTS`."""
     text, words = block.text.strip(), block.text.split()
     if not _can_be(block, words):
         return 0.0
@@ -68,7 +68,7 @@ def heading_score(block: Block, page: Sequence[Block], body: Body, *, is_first_p
     title = 1.5 * block.vote("title")
     size = _size_points(block, body)
     if is_in_capitals(block) and named > 1.0:
-        size = max(size, 0.0)  # small capitals are small; small print has neither number nor known name
+        size = max(size, 0.0)  # small capitals are small; small print has neither number nor common name
     if is_first_page and not (bold or named or title > 0.75) and block.size < max(one.size for one in page):
         size = min(size, 0.5)  # names of authors, not headings
     score = (
@@ -80,14 +80,14 @@ def heading_score(block: Block, page: Sequence[Block], body: Body, *, is_first_p
         + 0.5 * _is_title_case(words)
         - _sentence_points(block, text, words)
     )
-    if score < ENOUGH - 1.0:
-        return score  # its surroundings will not make up for that
+    if score < MIN_POINTS - 1.0:
+        return score  # its surroundings cannot add enough
     score += (1.0 if section_number_of(text) else 0.75) * _opens_text(block, page)
     return score - 2.0 * _is_in_a_series(block, page)
 
 
 def is_bold(block: Block) -> bool:
-    """Whether all of it is bold."""
+    """True if all lines are bold."""
     return all(line.style.bold >= ALL for line in block.lines)
 
 
@@ -105,7 +105,7 @@ def _can_be(block: Block, words: Sequence[str]) -> bool:
 
 
 def _size_points(block: Block, body: Body) -> float:
-    """Larger than the text; sizes of different families are only roughly comparable."""
+    """Score the size; sizes of different font families are only roughly comparable."""
     ratio = block.size / (body.size or 1)
     if _family(block.lines[0].font) != _family(body.font):
         return 2.0 * (ratio >= 1.3) + 1.0 * (1.15 <= ratio < 1.3) - 2.0 * (ratio < 0.75)
@@ -113,7 +113,7 @@ def _size_points(block: Block, body: Body) -> float:
 
 
 def _family(font: str) -> str:
-    """A font's name without subset, style and design size."""
+    """Return a font's name without subset, style and design size."""
     name = re.sub(r"^/?(?:[A-Z]{6}\+)?", "", font)
     name = re.sub(r"(?<=[a-z])(?:PS)?MT$", "", re.split(r"[-,]", name)[0])
     return re.sub(r"^(cm|sf|ec|lm)\w*", r"\1", re.sub(r"\d+$", "", name), flags=re.IGNORECASE).lower()[:8]
@@ -124,12 +124,12 @@ def _number_points(text: str) -> float:
     if not number:
         return 0.0
     if re.fullmatch(r"[A-Z]\.?", number):
-        return 0.5  # an initial as likely as a counter
+        return 0.5  # may be an initial
     return 1.5 if re.search(r"\w[.\-]\d", number) or len(number) > 4 else 1.0
 
 
 def is_in_capitals(block: Block) -> bool:
-    """Whether all of it is in capitals, large or small."""
+    """True if all letters are capitals or small capitals."""
     letters = [letter for letter in block.text if letter.isalpha()]
     if len(letters) >= 4 and sum(letter.isupper() for letter in letters) > 0.9 * len(letters):
         return True
@@ -142,7 +142,7 @@ def _is_title_case(words: Sequence[str]) -> bool:
 
 
 def _opens_text(block: Block, page: Sequence[Block]) -> bool:
-    """More space above than below, and text follows."""
+    """True if there is more space above than below, and text follows."""
     below = [one for one in page if one.box.top >= block.box.bottom - 1 and _same_column(one, block)]
     after = min(below, key=lambda one: one.box.top, default=None)
     if after is None or after.label not in ("text", "list_item", "code", "formula"):
@@ -158,18 +158,18 @@ def _opens_text(block: Block, page: Sequence[Block]) -> bool:
 
 
 def _is_surely_numbered(block: Block) -> bool:
-    """With a number like `2.1`, or with any where the detector agrees."""
+    """True for a number such as `2.1`, or any number if the detector agrees."""
     return _number_points(block.text.strip()) > 1 or block.vote("title") > 0.7
 
 
 def _is_in_a_series(block: Block, page: Sequence[Block]) -> bool:
-    """One of several blocks that look the same and follow each other: a list of names, not headings."""
+    """True for one of several consecutive blocks that look the same: a list of names, not headings."""
     if section_number_of(block.text)[:1].isdigit():
         return False
     same = [one for one in page if one is block or (_looks_like(one, block) and _same_column(one, block))]
     same.sort(key=lambda one: one.box.top)
-    at = next(at for at, one in enumerate(same) if one is block)
-    first, last = at, at
+    i = next(i for i, one in enumerate(same) if one is block)
+    first, last = i, i
     while first > 0 and _is_close(same[first - 1], same[first]):
         first -= 1
     while last + 1 < len(same) and _is_close(same[last], same[last + 1]):

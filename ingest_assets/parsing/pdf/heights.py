@@ -1,8 +1,7 @@
-"""How large letters are. Some fonts come with boxes as tall as the font, others with boxes around the ink.
+"""Font sizes from word boxes. Some boxes are as tall as the font, others only as tall as the ink.
 
-In the second kind `on` is half as tall as `only`, though both are the same size; what is known of the letters
-then tells how tall the font is. A few fonts claim to be far taller or lower than they are: there their width
-tells.
+With the latter, the box of `on` is half as tall as that of `only` at the same font size; the shapes of the
+letters then give the size. A few fonts declare a wrong height: there the width of letters gives it.
 """
 
 import re
@@ -18,25 +17,25 @@ from ingest_assets.parsing.pdf.lines import Word
 _DEEP = set("gjpqyQçşţğ,;()[]{}|/@§µ$ß")
 _LOW = set("acemnorsuvwxz")
 _TALL_HEIGHT, _LOW_HEIGHT, _DEPTH = 0.68, 0.46, 0.22  # of the font's size, above and below the line
-MAX_RATIO_OF_LOW = 0.72  # height of words like `on` over that of words like `only`
+MAX_RATIO_OF_LOW = 0.72  # height of words like `on` divided by that of words like `only`
 _PLAIN = re.compile(r"[A-Z]?[a-z]{3,}|[\u05d0-\u05ea]{3,}")
 USUAL_WIDTH = 0.5  # of a small letter, in heights of its font's box
-MIN_FACTOR = 0.8  # how much narrower a font may be before its height is not believed
-MAX_FACTOR = 1.5  # how much wider
+MIN_FACTOR = 0.8  # a narrower font has a wrong height
+MAX_FACTOR = 1.5  # a wider font too
 MIN_WORDS = 2
 MIN_PLAIN = 0.4  # share of a font's words that are in letters of known width
 
 
-def evened(words: Iterable[Word]) -> list[Word]:
-    """The words, each with a box as tall as its font really is."""
-    every = [word for word in words if word.text.strip()]
-    tight = _tight_fonts(every)
-    even = [_evened(word) if word.font in tight else word for word in every]
-    factors = _odd_fonts(even)
-    return [_scaled(word, factors[word.font]) if word.font in factors else word for word in even]
+def normalize_heights(words: Iterable[Word]) -> list[Word]:
+    """Return the words, each with a box as tall as its font."""
+    visible = [word for word in words if word.text.strip()]
+    ink_boxes = _ink_box_fonts(visible)
+    full = [_full_height(word) if word.font in ink_boxes else word for word in visible]
+    factors = _height_factors(full)
+    return [_scaled(word, factors[word.font]) if word.font in factors else word for word in full]
 
 
-def _tight_fonts(words: Sequence[Word]) -> set[str]:
+def _ink_box_fonts(words: Sequence[Word]) -> set[str]:
     low: dict[str, list[float]] = {}
     full: dict[str, list[float]] = {}
     for word in words:
@@ -53,13 +52,13 @@ def _tight_fonts(words: Sequence[Word]) -> set[str]:
 
 
 def is_tall(letter: str) -> bool:
-    """Whether a letter reaches above the small ones."""
+    """True if a letter is taller than small letters such as `x`."""
     if letter.isupper() or letter.isdigit():
         return True
     return letter.isalpha() and letter not in _LOW and letter not in "gjpqy"
 
 
-def _evened(word: Word) -> Word:
+def _full_height(word: Word) -> Word:
     letters = set(word.text)
     above = _LOW_HEIGHT if letters & _LOW and not any(map(is_tall, letters)) else _TALL_HEIGHT
     below = _DEPTH if letters & _DEEP else 0.0
@@ -69,8 +68,8 @@ def _evened(word: Word) -> Word:
     return replace(word, box=box)
 
 
-def _odd_fonts(words: Sequence[Word]) -> dict[str, float]:
-    """By how much the boxes of a font are to be made lower or taller; only fonts that need it."""
+def _height_factors(words: Sequence[Word]) -> dict[str, float]:
+    """Return the factor for the box heights of each font that needs a correction."""
     widths: dict[str, list[float]] = {}
     counts: Counter[str] = Counter()
     for word in words:
@@ -78,9 +77,9 @@ def _odd_fonts(words: Sequence[Word]) -> dict[str, float]:
         if _PLAIN.fullmatch(word.text) and word.box.height > 0:
             widths.setdefault(word.font, []).append(word.box.width / len(word.text) / word.box.height)
     factors = {
-        font: median(found) / USUAL_WIDTH
-        for font, found in widths.items()
-        if len(found) >= max(MIN_WORDS, MIN_PLAIN * counts[font])
+        font: median(ratios) / USUAL_WIDTH
+        for font, ratios in widths.items()
+        if len(ratios) >= max(MIN_WORDS, MIN_PLAIN * counts[font])
     }
     return {
         font: factor
@@ -90,7 +89,7 @@ def _odd_fonts(words: Sequence[Word]) -> dict[str, float]:
 
 
 def _scaled(word: Word, factor: float) -> Word:
-    if factor > 1:  # what is missing is missing above the line
+    if factor > 1:  # extend the box above the line
         height = word.box.height * factor * (_TALL_HEIGHT + _DEPTH)
         foot = word.box.bottom + _DEPTH / 2 * height
         return replace(word, box=Box(word.box.left, foot - height, word.box.right, foot))

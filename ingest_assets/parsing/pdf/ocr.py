@@ -1,4 +1,4 @@
-"""RapidOCR on the pages that need it, whichever way up they are. Only Docling loads this module."""
+"""RapidOCR on the pages that need it, in any orientation. Only Docling loads this module."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -16,38 +16,38 @@ from docling_core.types.doc.page import BoundingRectangle, TextCell
 from ingest_assets.parsing.libraries import OcrClock
 from ingest_assets.parsing.pdf.boxes import Box
 from ingest_assets.parsing.pdf.pages import pdf_bytes
+from ingest_assets.parsing.pdf.pdfium import render_page
 from ingest_assets.parsing.pdf.scans import has_garbled_text, needs_ocr
-from ingest_assets.parsing.pdf.second_look import picture_of
-from ingest_assets.parsing.pdf.turns import TO_UPRIGHT, turned_back
+from ingest_assets.parsing.pdf.turns import TO_UPRIGHT, rotate_back
 
-MOST_VOTES = 8  # lines that are asked which way up they stand
-MIN_CERTAINTY = 0.7  # that a line stands upside down
-PADDING = 0.12  # of a line's height, at either end
-TALL = 1.5  # height over width of a line that runs up or down the page
+MOST_VOTES = 8  # lines whose orientation is classified
+MIN_CERTAINTY = 0.7  # of the classification as upside down
+PADDING = 0.12  # of a line's height, which the detector adds at either end
+TALL = 1.5  # height divided by width of a vertical line
 
 
 class ScannedPageOcrOptions(RapidOcrOptions):
-    """RapidOCR on whole pages, and only on those without a usable text layer."""
+    """RapidOCR on whole pages, only on those without a usable text layer."""
 
-    kind: ClassVar[str] = "ingest_rapidocr"  # type: ignore[assignment]  # the base names only itself
+    kind: ClassVar[str] = "ingest_rapidocr"  # type: ignore[assignment]  # the base class allows only its own name
 
 
 class ScannedPageOcrModel(RapidOcrModel):
-    """RapidOCR that leaves pages with a usable text layer alone, within the time a document has for it.
+    """RapidOCR for pages without a usable text layer, within the document's time limit.
 
-    Its models are loaded for the first page that needs them: most workers never meet one.
+    Its models are loaded for the first such page; most workers never have one.
     """
 
-    def __init__(self, *, enabled: bool, **named: Any) -> None:
-        super().__init__(enabled=False, **named)
+    def __init__(self, *, enabled: bool, **arguments: Any) -> None:
+        super().__init__(enabled=False, **arguments)
         self.enabled = enabled
         self.clock = OcrClock()
-        self._named = named
+        self._arguments = arguments
 
     @cached_property
     def reader(self) -> Any:  # type: ignore[override]
-        """RapidOCR itself."""
-        return RapidOcrModel(enabled=True, **self._named).reader
+        """RapidOCR, loaded at first use."""
+        return RapidOcrModel(enabled=True, **self._arguments).reader
 
     @classmethod
     def get_options_type(cls) -> type[RapidOcrOptions]:
@@ -63,36 +63,36 @@ class ScannedPageOcrModel(RapidOcrModel):
 
     def _read(self, page: Page, conv_res: ConversionResult) -> None:
         image = self._image(page, conv_res)
-        found = self._lines(image)
-        turn = self._turn(image, found)
+        lines = self._lines(image)
+        turn = self._turn(image, lines)
         if turn:
-            found = self._lines(image.rotate(TO_UPRIGHT[turn], expand=True))
+            lines = self._lines(image.rotate(TO_UPRIGHT[turn], expand=True))
         size = (image.width / self.scale, image.height / self.scale)
-        cells = [self._cell(at, line, turn, size) for at, line in enumerate(found)]
+        cells = [self._cell(i, line, turn, size) for i, line in enumerate(lines)]
         self.post_process_cells(cells, page, conv_res)
 
     def _image(self, page: Page, conv_res: ConversionResult) -> Any:
-        """The page's picture; a text layer of nonsense is forgotten, and not drawn from either."""
+        """Return the page's image; a garbled text layer is removed and not rendered."""
         assert page._backend is not None
         if has_garbled_text(page):
             if page.parsed_page is not None:
                 page.parsed_page.textline_cells, page.parsed_page.word_cells = [], []
             source = pdf_bytes(conv_res)
-            drawn = picture_of(source, page.page_no, self.scale) if source is not None else None
-            if drawn is not None:
-                return drawn
+            rendered = render_page(source, page.page_no, self.scale) if source is not None else None
+            if rendered is not None:
+                return rendered
         return page._backend.get_page_image(scale=self.scale)
 
     def _lines(self, image: Any) -> list[tuple[Any, str, float]]:
-        """Four corners, text and certainty of each line."""
-        result = self._ask(image, use_det=True, use_cls=False, use_rec=True)
+        """Return corners, text and score of each line."""
+        result = self._infer(image, use_det=True, use_cls=False, use_rec=True)
         if result is None or result.boxes is None:
             return []
         return list(zip(result.boxes.tolist(), result.txts, result.scores, strict=True))
 
-    def _turn(self, image: Any, found: list[tuple[Any, str, float]]) -> int:
-        """Which way the page's text runs: by the shape of its longest lines, and by their look."""
-        boxes = [_box(corners) for corners, text, _ in found if len(text) > 3]
+    def _turn(self, image: Any, lines: list[tuple[Any, str, float]]) -> int:
+        """Return the angle of the page's text: by the shape of its longest lines, then by classification."""
+        boxes = [_box(corners) for corners, text, _ in lines if len(text) > 3]
         longest = sorted(boxes, key=lambda box: (-max(box.width, box.height), box.top, box.left))[:MOST_VOTES]
         if not longest:
             return 0
@@ -107,24 +107,24 @@ class ScannedPageOcrModel(RapidOcrModel):
     def _is_upside_down(self, image: Any, box: Box, sideways: bool) -> bool:
         crop = image.crop((box.left, box.top, box.right, box.bottom))
         crop = crop.rotate(90, expand=True) if sideways else crop
-        [(label, score)] = self._ask(crop, use_det=False, use_cls=True, use_rec=False).cls_res
+        [(label, score)] = self._infer(crop, use_det=False, use_cls=True, use_rec=False).cls_res
         return bool(label == "180" and score > MIN_CERTAINTY)
 
-    def _ask(self, image: Any, **steps: bool) -> Any:
-        """RapidOCR's answer: what it is made of depends on the steps."""
+    def _infer(self, image: Any, **steps: bool) -> Any:
+        """Run these steps of RapidOCR; the type of the result depends on them."""
         return self.reader(numpy.asarray(image), **steps)
 
-    def _cell(self, at: int, line: tuple[Any, str, float], turn: int, size: tuple[float, float]) -> TextCell:
+    def _cell(self, i: int, line: tuple[Any, str, float], turn: int, size: tuple[float, float]) -> TextCell:
         corners, text, score = line
-        box = _inked(_box(corners))
+        box = _without_padding(_box(corners))
         scaled = Box(*(edge / self.scale for edge in (box.left, box.top, box.right, box.bottom)))
         return TextCell(
-            index=at,
+            index=i,
             text=text,
             orig=text,
             confidence=score,
             from_ocr=True,
-            rect=_rectangle(turned_back(scaled, turn, *size), turn),
+            rect=_rectangle(rotate_back(scaled, turn, *size), turn),
         )
 
 
@@ -133,13 +133,13 @@ def _box(corners: Any) -> Box:
     return Box(min(xs), min(ys), max(xs), max(ys))
 
 
-def _inked(box: Box) -> Box:
-    """The box of a line without what the detector adds at both ends of its text."""
-    return box.grown(-min(PADDING * box.height, box.width / 4), 0)
+def _without_padding(box: Box) -> Box:
+    """Return a line's box without the padding that the detector adds at both ends."""
+    return box.expanded(-min(PADDING * box.height, box.width / 4), 0)
 
 
 def _rectangle(box: Box, turn: int) -> BoundingRectangle:
-    """Docling's rectangle starts where the text does, at its foot, and goes along it first."""
+    """Return Docling's rectangle, which begins at the start of the text's baseline and follows it."""
     corners = [(box.left, box.bottom), (box.right, box.bottom), (box.right, box.top), (box.left, box.top)]
     first = turn // 90
     (x0, y0), (x1, y1), (x2, y2), (x3, y3) = (corners[(first + step) % 4] for step in range(4))

@@ -1,69 +1,68 @@
-"""The order in which the blocks of a page are read.
+"""The reading order of the blocks of a page.
 
-A page is cut where white space goes through it: into bands from top to bottom, and into columns where bands
-that follow each other share a gutter. Short pieces that stand in rows (labels and their text, entries and
-their page numbers) are read along the rows.
+A page is cut along white space: into bands from top to bottom, and into columns where consecutive bands share
+a gutter. Short pieces in rows (labels with their texts, entries with their page numbers) are read by row.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ingest_assets.parsing.pdf.boxes import Box, around
+from ingest_assets.parsing.pdf.boxes import Box, bounding_box
 
 MIN_GUTTER = 4.0  # points
-SHRINK = 0.15  # of a line's height, at top and bottom: boxes of text overlap by that without meaning anything
+SHRINK = 0.15  # of a line's height, at top and bottom: boxes of text overlap by that much
 MAX_LABEL_LINES = 2
-LABEL_WIDTH = 0.5  # of the other side's width, at most, unless there are many rows
+LABEL_WIDTH = 0.5  # of the other side's width, at most; more with many rows
 MANY_ROWS = 4
-ALIGNED = 0.6  # of a line's height, between the tops of a label and its text
-MAX_BRIDGE = 0.1  # share of the area that may stand in the way of columns that are there all the same
-MANY = 150  # pieces that nothing separates: a map or a drawing, which has no reading order
-MIN_COLUMN = 0.25  # share of the area that such a column must have
+ALIGNED = 0.6  # of a line's height: the maximum distance between the tops of a label and its text
+MAX_BRIDGE = 0.1  # share of the area that may cross a gutter between columns
+MANY = 150  # pieces without white space between them: a map or a drawing, which has no reading order
+MIN_COLUMN = 0.25  # share of the area that each of these columns must have
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A block's place, how many lines of text it has, and whether it stands over what follows."""
+    """The box of a block, its number of lines, and whether it is the heading of what follows."""
 
     box: Box
     lines: int = 1
     size: float = 10.0  # height of its text
-    heads: bool = False
+    is_heading: bool = False
 
 
 def reading_order(pieces: Sequence[Piece], *, right_to_left: bool = False) -> list[int]:
-    """Places of the pieces in the order of reading."""
+    """Return the indices of the pieces in reading order."""
     slim = []
     for piece in pieces:
-        box = piece.box.grown(0, -min(SHRINK * piece.size, piece.box.height / 4))
+        box = piece.box.expanded(0, -min(SHRINK * piece.size, piece.box.height / 4))
         if right_to_left:
             box = Box(-box.right, box.top, -box.left, box.bottom)
         slim.append(replace(piece, box=box))
     return _ordered(list(range(len(slim))), slim)
 
 
-def _ordered(own: list[int], pieces: Sequence[Piece]) -> list[int]:
-    if len(own) < 2:
-        return own
-    columns = _columns(own, pieces)
+def _ordered(indices: list[int], pieces: Sequence[Piece]) -> list[int]:
+    if len(indices) < 2:
+        return indices
+    columns = _columns(indices, pieces)
     if len(columns) > 1:
-        return [at for column in columns for at in _ordered(column, pieces)]
-    bands = _bands(own, pieces)
+        return [i for column in columns for i in _ordered(column, pieces)]
+    bands = _bands(indices, pieces)
     if len(bands) == 1:
-        return _loosely_ordered(own, pieces)
-    found: list[int] = []
+        return _loosely_ordered(indices, pieces)
+    order: list[int] = []
     while bands:
         count = _bands_with_columns(bands, pieces)
-        group = [at for band in bands[:count] for at in band]
-        found += _ordered(group, pieces) if len(group) < len(own) else _loosely_ordered(group, pieces)
+        group = [i for band in bands[:count] for i in band]
+        order += _ordered(group, pieces) if len(group) < len(indices) else _loosely_ordered(group, pieces)
         bands = bands[count:]
-    return found
+    return order
 
 
 def _bands_with_columns(bands: Sequence[Sequence[int]], pieces: Sequence[Piece]) -> int:
-    """How many of the first bands share a gutter; one, if the first has none.
+    """Return how many of the first bands share a gutter; 1 if the first has none.
 
-    A heading at the end of them belongs to what follows.
+    Headings at their end belong to what follows.
     """
     count = 1
     group: list[int] = []
@@ -73,96 +72,96 @@ def _bands_with_columns(bands: Sequence[Sequence[int]], pieces: Sequence[Piece])
             count = number
         elif number > 1 and not _gutters(group, pieces):
             break
-    while 1 < count < len(bands) and all(pieces[at].heads for at in bands[count - 1]):
+    while 1 < count < len(bands) and all(pieces[i].is_heading for i in bands[count - 1]):
         count -= 1
     return count
 
 
-def _columns(own: Sequence[int], pieces: Sequence[Piece]) -> list[list[int]]:
-    """The pieces by the columns they stand in, from left to right; one list if they are no columns."""
-    found: list[list[int]] = []
-    for column in _split(own, _gutters(own, pieces), pieces):
-        if found and (
-            _stand_in_rows(found[-1], column, pieces) or not _stand_abreast(found[-1], column, pieces)
+def _columns(indices: Sequence[int], pieces: Sequence[Piece]) -> list[list[int]]:
+    """Return the pieces by columns, from left to right; a single list if there are no columns."""
+    columns: list[list[int]] = []
+    for column in _split(indices, _gutters(indices, pieces), pieces):
+        if columns and (
+            _form_rows(columns[-1], column, pieces) or not _share_height(columns[-1], column, pieces)
         ):
-            found[-1] += column
+            columns[-1] += column
         else:
-            found.append(column)
-    return found
-
-
-def _stand_abreast(left: Sequence[int], right: Sequence[int], pieces: Sequence[Piece]) -> bool:
-    """Columns stand beside each other, not one below the other."""
-    one, other = (around(pieces[at].box for at in side) for side in (left, right))
-    return one.shared_height(other) > 0
-
-
-def _split(own: Sequence[int], gutters: Sequence[float], pieces: Sequence[Piece]) -> list[list[int]]:
-    columns: list[list[int]] = [[] for _ in range(len(gutters) + 1)]
-    for at in own:
-        columns[sum(pieces[at].box.middle_x > gutter for gutter in gutters)].append(at)
+            columns.append(column)
     return columns
 
 
-def _gutters(own: Sequence[int], pieces: Sequence[Piece]) -> list[float]:
-    """The middles of the white strips that go through all the pieces from top to bottom."""
-    found: list[float] = []
+def _share_height(left: Sequence[int], right: Sequence[int], pieces: Sequence[Piece]) -> bool:
+    """True if the columns are side by side, not one below the other."""
+    one, other = (bounding_box(pieces[i].box for i in side) for side in (left, right))
+    return one.shared_height(other) > 0
+
+
+def _split(indices: Sequence[int], gutters: Sequence[float], pieces: Sequence[Piece]) -> list[list[int]]:
+    columns: list[list[int]] = [[] for _ in range(len(gutters) + 1)]
+    for i in indices:
+        columns[sum(pieces[i].box.middle_x > gutter for gutter in gutters)].append(i)
+    return columns
+
+
+def _gutters(indices: Sequence[int], pieces: Sequence[Piece]) -> list[float]:
+    """Return the middles of the white strips that separate all pieces from top to bottom."""
+    gutters: list[float] = []
     reach: float | None = None
-    for box in sorted((pieces[at].box for at in own), key=lambda box: (box.left, box.right)):
+    for box in sorted((pieces[i].box for i in indices), key=lambda box: (box.left, box.right)):
         if reach is not None and box.left > reach + MIN_GUTTER:
-            found.append((box.left + reach) / 2)
+            gutters.append((box.left + reach) / 2)
         reach = box.right if reach is None else max(reach, box.right)
-    return found
+    return gutters
 
 
-def _stand_in_rows(left: Sequence[int], right: Sequence[int], pieces: Sequence[Piece]) -> bool:
-    """One side is nothing but short labels, each beside the first line of something on the other side."""
+def _form_rows(left: Sequence[int], right: Sequence[int], pieces: Sequence[Piece]) -> bool:
+    """True if one side has only short labels, each beside the first line of a piece on the other side."""
     return _are_labels(left, right, pieces) or _are_labels(right, left, pieces)
 
 
 def _are_labels(labels: Sequence[int], others: Sequence[int], pieces: Sequence[Piece]) -> bool:
-    if any(pieces[at].lines > MAX_LABEL_LINES for at in labels):
+    if any(pieces[i].lines > MAX_LABEL_LINES for i in labels):
         return False
-    beside = [at for at in labels if any(_aligned(pieces[at], pieces[other]) for other in others)]
+    beside = [i for i in labels if any(_aligned(pieces[i], pieces[other]) for other in others)]
     if len(beside) < 0.8 * len(labels):
         return False
     is_narrow = _width(labels, pieces) <= LABEL_WIDTH * _width(others, pieces)
     return is_narrow or len(beside) >= MANY_ROWS
 
 
-def _width(own: Sequence[int], pieces: Sequence[Piece]) -> float:
-    return around(pieces[at].box for at in own).width
+def _width(indices: Sequence[int], pieces: Sequence[Piece]) -> float:
+    return bounding_box(pieces[i].box for i in indices).width
 
 
 def _aligned(one: Piece, other: Piece) -> bool:
     return abs(one.box.top - other.box.top) <= ALIGNED * max(one.size, other.size)
 
 
-def _bands(own: Sequence[int], pieces: Sequence[Piece]) -> list[list[int]]:
-    """The pieces by the bands they stand in, from top to bottom, with white space between the bands."""
+def _bands(indices: Sequence[int], pieces: Sequence[Piece]) -> list[list[int]]:
+    """Return the pieces by bands with white space between them, from top to bottom."""
     bands: list[list[int]] = []
     reach = 0.0
-    for at in sorted(own, key=lambda at: (pieces[at].box.top, pieces[at].box.left)):
-        box = pieces[at].box
+    for i in sorted(indices, key=lambda i: (pieces[i].box.top, pieces[i].box.left)):
+        box = pieces[i].box
         if bands and box.top < reach:
-            bands[-1].append(at)
+            bands[-1].append(i)
             reach = max(reach, box.bottom)
         else:
-            bands.append([at])
+            bands.append([i])
             reach = box.bottom
     return bands
 
 
-def _loosely_ordered(own: list[int], pieces: Sequence[Piece]) -> list[int]:
-    """Pieces that no white space separates: columns that little stands in the way of, else from the top."""
-    gutter = _loose_gutter(own, pieces)
+def _loosely_ordered(indices: list[int], pieces: Sequence[Piece]) -> list[int]:
+    """Return pieces that no white space separates: by columns that few pieces cross, else from the top."""
+    gutter = _loose_gutter(indices, pieces)
     if gutter is None:
-        return _from_top(own, pieces)
-    return [at for column in _split(own, [gutter], pieces) for at in _ordered(column, pieces)]
+        return _top_down(indices, pieces)
+    return [i for column in _split(indices, [gutter], pieces) for i in _ordered(column, pieces)]
 
 
-def _loose_gutter(own: Sequence[int], pieces: Sequence[Piece]) -> float | None:
-    boxes = [pieces[at].box for at in own]
+def _loose_gutter(indices: Sequence[int], pieces: Sequence[Piece]) -> float | None:
+    boxes = [pieces[i].box for i in indices]
     total = sum(box.area for box in boxes)
     best: tuple[float, float] | None = None
     for x in sorted({box.right + MIN_GUTTER / 2 for box in boxes}):
@@ -173,22 +172,20 @@ def _loose_gutter(own: Sequence[int], pieces: Sequence[Piece]) -> float | None:
     return best[1] if best else None
 
 
-def _from_top(own: Sequence[int], pieces: Sequence[Piece]) -> list[int]:
-    """What is above comes first, and of what is free to come, what is farthest left."""
-    rest = sorted(own, key=lambda at: (pieces[at].box.top, pieces[at].box.left))
+def _top_down(indices: Sequence[int], pieces: Sequence[Piece]) -> list[int]:
+    """Return upper pieces before those below them, and otherwise the leftmost first."""
+    rest = sorted(indices, key=lambda i: (pieces[i].box.top, pieces[i].box.left))
     if len(rest) > MANY:
         return rest
-    found: list[int] = []
+    order: list[int] = []
     while rest:
         free = [
-            at
-            for at in rest
-            if not any(_is_above(pieces[one].box, pieces[at].box) for one in rest if one != at)
+            i for i in rest if not any(_is_above(pieces[one].box, pieces[i].box) for one in rest if one != i)
         ]
-        chosen = min(free, key=lambda at: (pieces[at].box.left, pieces[at].box.top)) if free else rest[0]
-        found.append(chosen)
+        chosen = min(free, key=lambda i: (pieces[i].box.left, pieces[i].box.top)) if free else rest[0]
+        order.append(chosen)
         rest.remove(chosen)
-    return found
+    return order
 
 
 def _is_above(one: Box, other: Box) -> bool:

@@ -1,4 +1,4 @@
-"""Docling's pages as the embedded engine sees them, and its blocks as Docling's clusters.
+"""Conversion of Docling's pages to the engine's, and of the engine's blocks to Docling's clusters.
 
 Only Docling loads this module.
 """
@@ -18,29 +18,29 @@ from ingest_assets.parsing.pdf.blocks import Block
 from ingest_assets.parsing.pdf.boxes import Box
 from ingest_assets.parsing.pdf.content import PageContent, Region
 from ingest_assets.parsing.pdf.lines import Line, Word
-from ingest_assets.parsing.pdf.second_look import fonts_of, has_nameless_fonts, with_names
-from ingest_assets.parsing.pdf.turns import main_turn, turned_back
+from ingest_assets.parsing.pdf.pdfium import has_unnamed_fonts, page_fonts, with_font_names
+from ingest_assets.parsing.pdf.turns import main_turn, rotate_back
 
 MAX_RULE_THICKNESS = 3.0  # points
 _HEAVY = {PdfCellRenderingMode.FILL_THEN_STROKE, PdfCellRenderingMode.FILL_THEN_STROKE_AND_CLIPPING}
 
 
 class RegionCluster(Cluster):
-    """A region as the detector named it; Docling's labels know fewer names."""
+    """A region with the detector's label, since Docling has fewer labels."""
 
     region: str
 
 
 class BlockCluster(Cluster):
-    """A block of a page; it keeps the styles of its lines for what is decided over the whole document."""
+    """A block of a page with the styles of its lines, for decisions over the whole document."""
 
-    block: Any  # a Block of the upright page: plain data, nothing for Pydantic to look into
-    turn: int = 0  # how the page's text is turned
-    content: Any = None  # of a table, until its cells are found: the upright page
+    block: Any  # a Block of the upright page, not validated by Pydantic
+    turn: int = 0  # angle of the page's text, see `pdf.turns`
+    content: Any = None  # the upright page; only for tables, until their cells are computed
 
 
-def content_of(page: Page) -> PageContent:
-    """Text, drawings and regions of a page that has been parsed, laid out and, where needed, read by OCR."""
+def page_content(page: Page) -> PageContent:
+    """Return text, drawings and regions of a page after parsing, OCR and layout detection."""
     assert page.size is not None
     assert page._backend is not None
     parsed = page.parsed_page
@@ -55,25 +55,27 @@ def content_of(page: Page) -> PageContent:
         drawings=_boxes(backend.get_connected_shape_bounding_boxes()),
         bitmaps=_boxes(backend.get_bitmap_rects()),
         regions=tuple(
-            Region(cluster.region, cluster.confidence, own_box(cluster.bbox))
+            Region(cluster.region, cluster.confidence, engine_box(cluster.bbox))
             for cluster in clusters
             if isinstance(cluster, RegionCluster)
         ),
     )
 
 
-def content_of_named(page: Page, conv_res: ConversionResult) -> PageContent:
-    """The same, with the names of fonts that the parser left out."""
-    content = content_of(page)
+def page_content_with_fonts(page: Page, conv_res: ConversionResult) -> PageContent:
+    """Return the same, with font names that the parser omits."""
+    content = page_content(page)
     source = pdf_bytes(conv_res)
-    if source is None or not has_nameless_fonts(content.words):
+    if source is None or not has_unnamed_fonts(content.words):
         return content
-    fonts = fonts_of(source, page.page_no)
-    return replace(content, pieces=with_names(content.pieces, fonts), words=with_names(content.words, fonts))
+    fonts = page_fonts(source, page.page_no)
+    return replace(
+        content, pieces=with_font_names(content.pieces, fonts), words=with_font_names(content.words, fonts)
+    )
 
 
 def pdf_bytes(conv_res: ConversionResult) -> bytes | None:
-    """The file that is read, if it is a PDF."""
+    """Return the bytes of the input if it is a PDF."""
     source = getattr(conv_res.input._backend, "path_or_stream", None)
     is_pdf = conv_res.input.format == InputFormat.PDF
     return source.getvalue() if is_pdf and isinstance(source, BytesIO) else None
@@ -88,44 +90,44 @@ def _word(cell: TextCell) -> Word:
         text=cell.text.replace("\x02", "-"),
         font=getattr(cell, "font_name", ""),
         heavy=getattr(cell, "rendering_mode", None) in _HEAVY,
-        turn=_direction(xs[1] - xs[0], ys[1] - ys[0]),
+        turn=_right_angle(xs[1] - xs[0], ys[1] - ys[0]),
     )
 
 
-def _turn(rect: BoundingRectangle) -> int:
-    """The direction of the rectangle's foot, to the next right angle; heights count from the top."""
-    return _direction(rect.r_x1 - rect.r_x0, rect.r_y1 - rect.r_y0)
+def _rectangle_turn(rect: BoundingRectangle) -> int:
+    """Return the direction of the rectangle's baseline, rounded to a right angle; y points down."""
+    return _right_angle(rect.r_x1 - rect.r_x0, rect.r_y1 - rect.r_y0)
 
 
-def _direction(along: float, down: float) -> int:
+def _right_angle(along: float, down: float) -> int:
     if abs(along) >= abs(down):
         return 0 if along >= 0 else 180
     return 270 if down > 0 else 90
 
 
-def _boxes(found: Iterable[BoundingBox] | None) -> tuple[Box, ...]:
-    return tuple(own_box(box) for box in found or ())
+def _boxes(boxes: Iterable[BoundingBox] | None) -> tuple[Box, ...]:
+    return tuple(engine_box(box) for box in boxes or ())
 
 
-def own_box(box: BoundingBox) -> Box:
-    """Docling's rectangle, in the engine's terms."""
+def engine_box(box: BoundingBox) -> Box:
+    """Convert Docling's rectangle to the engine's."""
     return Box(min(box.l, box.r), min(box.t, box.b), max(box.l, box.r), max(box.t, box.b))
 
 
 def docling_box(box: Box) -> BoundingBox:
-    """The same rectangle, in Docling's terms."""
+    """Convert the engine's rectangle to Docling's."""
     return BoundingBox(l=box.left, t=box.top, r=box.right, b=box.bottom, coord_origin=CoordOrigin.TOPLEFT)
 
 
 def page_turn(page: Page) -> int:
-    """How the text of a page is turned."""
-    return main_turn((_turn(cell.rect), cell.text) for cell in page.cells)
+    """Return the angle of most of the page's text."""
+    return main_turn((_rectangle_turn(cell.rect), cell.text) for cell in page.cells)
 
 
 def clusters_of(blocks: Sequence[Block], page: Page, turn: int) -> list[Cluster]:
-    """Docling's clusters for the blocks of the upright page, in the order in which the parser met them."""
-    ordered = sorted(blocks, key=lambda block: (_order(block), block.box.top, block.box.left))
-    found: list[Cluster] = []
+    """Return Docling's clusters for the blocks of the upright page, in the parser's order."""
+    ordered = sorted(blocks, key=lambda block: (_parser_order(block), block.box.top, block.box.left))
+    clusters: list[Cluster] = []
     number = 0
     for block in ordered:
         children = []
@@ -133,11 +135,11 @@ def clusters_of(blocks: Sequence[Block], page: Page, turn: int) -> list[Cluster]
             number += 1
             children.append(_cluster(number, inner, page, turn))
         number += 1
-        found.append(_cluster(number, block, page, turn, children))
-    return found
+        clusters.append(_cluster(number, block, page, turn, children))
+    return clusters
 
 
-def _order(block: Block) -> float:
+def _parser_order(block: Block) -> float:
     return min((line.order for line in block.lines), default=float("inf"))
 
 
@@ -147,7 +149,7 @@ def _cluster(
     return BlockCluster(
         id=number,
         label=DocItemLabel(block.label),
-        bbox=_on_page(block.box, page, turn),
+        bbox=_original_box(block.box, page, turn),
         confidence=block.score,
         cells=[_cell(line, page, turn) for line in block.lines],
         children=list(children),
@@ -157,10 +159,10 @@ def _cluster(
 
 
 def _cell(line: Line, page: Page, turn: int) -> TextCell:
-    rect = BoundingRectangle.from_bounding_box(_on_page(line.box, page, turn))
+    rect = BoundingRectangle.from_bounding_box(_original_box(line.box, page, turn))
     return TextCell(index=line.order, rect=rect, text=line.text, orig=line.text, from_ocr=False)
 
 
-def _on_page(box: Box, page: Page, turn: int) -> BoundingBox:
+def _original_box(box: Box, page: Page, turn: int) -> BoundingBox:
     assert page.size is not None
-    return docling_box(turned_back(box, turn, page.size.width, page.size.height))
+    return docling_box(rotate_back(box, turn, page.size.width, page.size.height))

@@ -1,4 +1,4 @@
-"""Where a run of lines breaks into paragraphs and list items."""
+"""Splits a run of lines into paragraphs and list items."""
 
 from collections.abc import Sequence
 
@@ -7,29 +7,29 @@ from ingest_assets.parsing.pdf.lines import Line
 from ingest_assets.parsing.pdf.markers import bullet_of, enumeration_of
 
 INDENT = 0.6  # of the text's height
-TO_SPARE = 1.0  # of the text's height, beyond the next word, for a line to have ended early by intention
+TO_SPARE = 1.0  # of the text's height: free space beyond the next word's width at the end of a paragraph
 
 
 def paragraphs_of(run: Sequence[Line]) -> list[list[Line]]:
-    """The run's lines in order, cut where a new paragraph or item begins."""
+    """Return the run's lines in order, split where a new paragraph or item begins."""
     if len(run) < 2:
         return [list(run)]
-    measured = _Run(run)
-    found: list[list[Line]] = [[run[0]]]
-    for at in range(1, len(run)):
-        if measured.begins_item(at) or measured.begins_paragraph(at):
-            found.append([])
-        found[-1].append(run[at])
-    return found
+    layout = _RunLayout(run)
+    paragraphs: list[list[Line]] = [[run[0]]]
+    for i in range(1, len(run)):
+        if layout.begins_item(i) or layout.begins_paragraph(i):
+            paragraphs.append([])
+        paragraphs[-1].append(run[i])
+    return paragraphs
 
 
 def starts_item(text: str) -> bool:
-    """Whether a line begins with a bullet or a counter."""
+    """True if a line begins with a bullet or a counter."""
     return bool(bullet_of(text) or enumeration_of(text))
 
 
-class _Run:
-    """A run of lines with their starts and ends, measured in the direction of reading."""
+class _RunLayout:
+    """The starts and ends of a run's lines, measured in reading direction."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._lines = lines
@@ -41,45 +41,45 @@ class _Run:
             (_count(line.text), round(start / max(line.size, 1)))
             for line, start in zip(lines, self._starts, strict=True)
         }
-        self._is_hanging, self._is_centred = self._hangs(), self._stands_in_the_middle()
+        self._is_hanging, self._is_centred = self._has_hanging_indent(), self._has_centred_lines()
 
-    def begins_item(self, at: int) -> bool:
-        """A bullet always does; a counter may be a number in a sentence, so something must speak for it."""
-        text, size = self._lines[at].text, self._lines[at].size
+    def begins_item(self, i: int) -> bool:
+        """True for a bullet; a counter may be a number in a sentence and needs a second sign."""
+        text, size = self._lines[i].text, self._lines[i].size
         if bullet_of(text):
             return True
         if not enumeration_of(text):
             return False
-        is_shifted = abs(self._starts[at] - self._starts[at - 1]) > INDENT * size
-        count, place = _count(text), round(self._starts[at] / max(size, 1))
-        is_counted = any((count + step, place) in self._counters for step in (-1, 1))
-        return is_shifted or is_counted or self._ended_early(at)
+        is_shifted = abs(self._starts[i] - self._starts[i - 1]) > INDENT * size
+        count, indent = _count(text), round(self._starts[i] / max(size, 1))
+        is_counted = any((count + step, indent) in self._counters for step in (-1, 1))
+        return is_shifted or is_counted or self._ended_early(i)
 
-    def begins_paragraph(self, at: int) -> bool:
-        """By its indentation, or because the line before ended where it need not have."""
+    def begins_paragraph(self, i: int) -> bool:
+        """True if the line is indented or the line before ended early."""
         if self._is_centred:
             return False
-        start, before, step = self._starts[at], self._starts[at - 1], INDENT * self._lines[at].size
+        start, previous, step = self._starts[i], self._starts[i - 1], INDENT * self._lines[i].size
         if self._is_hanging:
             return start <= self._margin + step
-        if start > before + step:
-            is_last = at + 1 == len(self._starts)
-            is_alone = is_last or self._starts[at + 1] < start - step
-            return is_alone and not starts_item(self._lines[at - 1].text)
-        return self._ended_early(at)
+        if start > previous + step:
+            is_last = i + 1 == len(self._starts)
+            is_alone = is_last or self._starts[i + 1] < start - step
+            return is_alone and not starts_item(self._lines[i - 1].text)
+        return self._ended_early(i)
 
-    def _ended_early(self, at: int) -> bool:
-        """The line before had room for the first word of this one."""
-        spare = self._end - self._ends[at - 1]
-        return spare > self._lines[at].first_width + TO_SPARE * self._lines[at].size
+    def _ended_early(self, i: int) -> bool:
+        """True if the line before had room for the first word of this one."""
+        spare = self._end - self._ends[i - 1]
+        return spare > self._lines[i].first_width + TO_SPARE * self._lines[i].size
 
-    def _stands_in_the_middle(self) -> bool:
+    def _has_centred_lines(self) -> bool:
         middles = [start + end for start, end in zip(self._starts, self._ends, strict=True)]
         size = self._lines[0].size
         return max(middles) - min(middles) < size and max(self._starts) - self._margin > 2 * size
 
-    def _hangs(self) -> bool:
-        """Only first lines reach out to the margin, as in a list of references."""
+    def _has_hanging_indent(self) -> bool:
+        """True if only first lines start at the margin, as in a list of references."""
         inner = [
             start > self._margin + INDENT * line.size
             for start, line in zip(self._starts, self._lines, strict=True)
@@ -88,7 +88,7 @@ class _Run:
 
 
 def _count(text: str) -> int:
-    """The value of a line's counter; letters count too. Lines without one have none near any other."""
+    """Return the value of a line's counter, also of a letter; without one, a value near no counter."""
     counter = enumeration_of(text).strip("()[].")
     if counter.isdecimal():
         return int(counter)

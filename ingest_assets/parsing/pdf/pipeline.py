@@ -1,8 +1,8 @@
-"""Docling's PDF pipeline with the embedded engine in it. Only Docling loads this module.
+"""Docling's PDF pipeline with the embedded engine. Only Docling loads this module.
 
-Docling has plug-ins for single models (see `parsing.plugin`), not for the steps between them. Three of those
-are the engine's own: after OCR, a page's text becomes blocks; before the document is put together, it decides
-as a whole what is a heading and what is furniture; and the blocks of a page are read column by column.
+Docling has plugins for single models (see `parsing.plugin`), not for the steps between them. This pipeline
+replaces three of those: after OCR, a page's text is grouped into blocks; before the document is assembled,
+headings and page furniture are decided over all pages; and the blocks of a page are sorted column by column.
 """
 
 from collections.abc import Sequence
@@ -21,48 +21,48 @@ from docling.models.stages.layout.layout_postprocessing_model import LayoutPostp
 from docling.models.stages.page_preprocessing.page_preprocessing_model import PagePreprocessingModel
 from docling_core.types.doc import CodeItem, DocItemLabel, SectionHeaderItem
 
-from ingest_assets.parsing.page_range_pipeline import RangedPdfPipeline
+from ingest_assets.parsing.page_range_pipeline import PageRangePipeline
 from ingest_assets.parsing.pdf.blocks import Block, blocks_of
 from ingest_assets.parsing.pdf.code import code_text
-from ingest_assets.parsing.pdf.document import heading_levels, labelled, orders
-from ingest_assets.parsing.pdf.own_models import only_own_models
-from ingest_assets.parsing.pdf.pages import BlockCluster, clusters_of, content_of_named, page_turn
+from ingest_assets.parsing.pdf.document import heading_levels, label_blocks, reading_orders
+from ingest_assets.parsing.pdf.pages import BlockCluster, clusters_of, page_content_with_fonts, page_turn
+from ingest_assets.parsing.pdf.registries import embedded_models_only
 from ingest_assets.parsing.pdf.turns import upright_content
 
 
-class EmbeddedPdfPipeline(RangedPdfPipeline):
-    """Docling's own, but for how regions become blocks and what is decided over the whole document."""
+class EmbeddedPdfPipeline(PageRangePipeline):
+    """Docling's pipeline with our own blocks, document-wide labels and reading order."""
 
     def _init_models(self) -> None:
-        with only_own_models():
+        with embedded_models_only():
             super()._init_models()
-        self.preprocessing_model = TextOnly(options=self.preprocessing_model.options)
+        self.preprocessing_model = PreprocessWithoutImages(options=self.preprocessing_model.options)
         self.layout_postprocessing_model = BlocksModel(options=LayoutPostprocessorOptions())
-        self.reading_order_model.ro_model = GivenOrder()
+        self.reading_order_model.ro_model = KnownReadingOrder()
 
     def _assemble_document(self, conv_res: ConversionResult) -> ConversionResult:
-        levels = _arrange(conv_res.pages)
+        levels = _label_and_sort(conv_res.pages)
         result = super()._assemble_document(conv_res)
         headings = [item for item in result.document.texts if isinstance(item, SectionHeaderItem)]
         for heading, level in zip(headings, levels, strict=False):
             heading.level = level
         for item in result.document.texts:
             if isinstance(item, CodeItem):
-                item.captions = []  # it stays below the code; export_to_doctags stumbles over a caption
+                item.captions = []  # the text stays below the code; Docling's DocTags export fails at it
             if item.label == DocItemLabel.FORMULA and not item.text:
-                item.text = item.orig  # nobody decodes it here; its signs are better than nothing
+                item.text = item.orig  # no model decodes formulas; keep their characters
         return result
 
 
-class TextOnly(PagePreprocessingModel):
-    """Leaves rendering to the layout model, which asks for the one picture that it needs."""
+class PreprocessWithoutImages(PagePreprocessingModel):
+    """Leaves rendering to the layout model, which requests the one image that it needs."""
 
     def _populate_page_images(self, page: Page) -> Page:
         return page
 
 
 class BlocksModel(LayoutPostprocessingModel):
-    """Blocks from a page's text and the detector's regions, in place of Docling's own post-processing."""
+    """Builds blocks from a page's text and the detector's regions; replaces Docling's post-processing."""
 
     def postprocess_layout(
         self, conv_res: ConversionResult, pages: Sequence[Page]
@@ -73,9 +73,9 @@ class BlocksModel(LayoutPostprocessingModel):
         if page._backend is None or not page._backend.is_valid() or page.size is None:
             return LayoutPrediction()
         turn = page_turn(page)
-        content = upright_content(content_of_named(page, conv_res), turn)
+        content = upright_content(page_content_with_fonts(page, conv_res), turn)
         if turn and all(cell.from_ocr for cell in page.cells):
-            content = replace(content, regions=())  # found on a picture that lay on its side
+            content = replace(content, regions=())  # detected on an image that was not upright
         clusters = clusters_of(blocks_of(content), page, turn)
         for cluster in clusters:
             if isinstance(cluster, BlockCluster) and cluster.label in TABLE_LABELS:
@@ -84,8 +84,8 @@ class BlocksModel(LayoutPostprocessingModel):
         return LayoutPrediction(clusters=clusters)
 
 
-class GivenOrder(ReadingOrderPredictor):
-    """The elements come in reading order already; what is the caption of what is still found by Docling."""
+class KnownReadingOrder(ReadingOrderPredictor):
+    """Keeps the order, which is final already. Docling still assigns captions to their elements."""
 
     def predict_reading_order(
         self, page_elements: list[PageElement], page_separators: list[SeparatorElement] | None = None
@@ -93,22 +93,24 @@ class GivenOrder(ReadingOrderPredictor):
         return list(page_elements)
 
 
-def _arrange(pages: Sequence[Page]) -> list[int]:
-    """Give the pages' elements their final labels and put them into reading order; the headings' levels."""
+def _label_and_sort(pages: Sequence[Page]) -> list[int]:
+    """Set final labels and sort each page's elements in reading order; return the headings' levels."""
     units = [page.assembled for page in pages if page.assembled is not None]
     heights = [_upright_height(page) for page in pages if page.assembled is not None]
     blocks = [[_block(element) for element in unit.elements] for unit in units]
-    final = labelled(list(zip(heights, blocks, strict=True)))
-    for unit, own, order in zip(units, final, orders(final), strict=True):
-        for element, block in zip(unit.elements, own, strict=True):
+    final = label_blocks(list(zip(heights, blocks, strict=True)))
+    for unit, labelled, order in zip(units, final, reading_orders(final), strict=True):
+        for element, block in zip(unit.elements, labelled, strict=True):
             if isinstance(element, TextElement):
                 _relabel(element, block)
-        unit.elements = [unit.elements[at] for at in order]
-    return heading_levels([own[at] for own, order in zip(final, orders(final), strict=True) for at in order])
+        unit.elements = [unit.elements[i] for i in order]
+    return heading_levels(
+        [labelled[i] for labelled, order in zip(final, reading_orders(final), strict=True) for i in order]
+    )
 
 
 def _upright_height(page: Page) -> float:
-    """How high a page is when its text stands upright."""
+    """Return the page's height when its text is upright."""
     assert page.size is not None
     clusters = [element.cluster for element in page.assembled.elements] if page.assembled else []
     is_sideways = any(isinstance(cluster, BlockCluster) and cluster.turn in (90, 270) for cluster in clusters)

@@ -1,4 +1,4 @@
-"""The straight lines that are drawn on a page, put together from the pieces that they come in."""
+"""Rules: the straight lines drawn on a page, joined from their pieces."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from ingest_assets.parsing.pdf.boxes import Box
 from ingest_assets.parsing.pdf.lines import Word
 
-SAME = 2.0  # points that pieces of one line may be apart across it
-GAP = 4.0  # points that they may be apart along it
+SAME = 2.0  # points between pieces of one line, across it
+GAP = 4.0  # points between pieces of one line, along it
 MIN_LENGTH = 6.0
-MANY = 400  # lines: more than a page has links
-UNDER = 0.8  # share of the shorter one that a word and the line under it have in common
+MANY = 400  # lines: more than a page has underlines
+UNDER = 0.8  # overlap of a word and its underline, as a share of the shorter one
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A straight line: where it is (a height, or a distance from the left), and from where to where."""
+    """A straight line: its y (or x, if vertical) in `at`, and where it starts and ends."""
 
     at: float
     start: float
@@ -26,23 +26,23 @@ class Rule:
         return self.end - self.start
 
     def covers(self, start: float, end: float) -> float:
-        """The share of a stretch that the line goes along."""
+        """Return the share of an interval that the line covers."""
         shared = min(self.end, end) - max(self.start, start)
         return max(0.0, shared) / max(end - start, 1e-6)
 
 
-def horizontal(boxes: Iterable[Box]) -> list[Rule]:
-    """Lines from left to right, from top to bottom."""
+def horizontal_rules(boxes: Iterable[Box]) -> list[Rule]:
+    """Return horizontal lines from top to bottom."""
     return _joined([Rule(box.middle_y, box.left, box.right) for box in boxes if box.width > box.height])
 
 
-def vertical(boxes: Iterable[Box]) -> list[Rule]:
-    """Lines from top to bottom, from left to right."""
+def vertical_rules(boxes: Iterable[Box]) -> list[Rule]:
+    """Return vertical lines from left to right."""
     return _joined([Rule(box.middle_x, box.top, box.bottom) for box in boxes if box.height > box.width])
 
 
 def without_underlines(boxes: Sequence[Box], words: Sequence[Word]) -> list[Box]:
-    """The lines but for those under words, as links have them: at the words' feet, and no longer."""
+    """Return the lines except those that underline words, as in links: at the baseline and no longer."""
     if len(boxes) > MANY:
         return list(boxes)  # a drawing
     return [box for box in boxes if box.height > box.width or not any(_underlines(box, w) for w in words)]
@@ -61,16 +61,16 @@ def _joined(pieces: Sequence[Rule]) -> list[Rule]:
             lines.append([piece])
         else:
             line.append(piece)
-    found = [rule for line in lines for rule in _stretches(line)]
-    return [rule for rule in found if rule.length >= MIN_LENGTH]
+    rules = [rule for line in lines for rule in _unbroken(line)]
+    return [rule for rule in rules if rule.length >= MIN_LENGTH]
 
 
-def _stretches(line: Sequence[Rule]) -> list[Rule]:
-    """The unbroken parts of pieces on one line."""
-    found: list[Rule] = []
+def _unbroken(line: Sequence[Rule]) -> list[Rule]:
+    """Join the pieces of one line, except over gaps."""
+    rules: list[Rule] = []
     for piece in sorted(line, key=lambda piece: piece.start):
-        if found and piece.start <= found[-1].end + GAP:
-            found[-1] = Rule(found[-1].at, found[-1].start, max(found[-1].end, piece.end))
+        if rules and piece.start <= rules[-1].end + GAP:
+            rules[-1] = Rule(rules[-1].at, rules[-1].start, max(rules[-1].end, piece.end))
         else:
-            found.append(piece)
-    return found
+            rules.append(piece)
+    return rules

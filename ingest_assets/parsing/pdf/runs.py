@@ -1,4 +1,4 @@
-"""Lines that follow each other down a column at an even distance."""
+"""Runs: lines that follow each other down a column at an even distance."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -10,19 +10,19 @@ from ingest_assets.parsing.pdf.rows import rows_of
 
 MAX_SIZE_CHANGE = 1.12
 MAX_MONO_CHANGE = 1.35
-EXTRA_GAP = 0.35  # of the text's height: more than this over the usual gap ends a run
-USUAL_GAP = 0.4  # of the text's height, where a page has too few lines to tell
+EXTRA_GAP = 0.35  # of the text's height: a gap larger than the usual one by this ends a run
+USUAL_GAP = 0.4  # of the text's height, for a page with too few lines to measure it
 WIDEST_USUAL_GAP = 2.0
-MIN_SCORE = 0.3  # of a region that has a say
-ALL = 0.9  # share of a line's letters that makes a style its own
+MIN_SCORE = 0.3  # regions below it are ignored
+ALL = 0.9  # share of a line's letters, for the line to have a style as a whole
 
-_OWN_LABELS = {"title", "figure_caption", "table_caption", "equation", "header", "footer"}
+_SEPARATE_LABELS = {"title", "figure_caption", "table_caption", "equation", "header", "footer"}
 
 
 def runs_of(lines: Sequence[Line], regions: Sequence[Region], rules: Sequence[Box]) -> list[list[Line]]:
-    """Every line in exactly one run; runs in the order of their first lines."""
+    """Return runs in the order of their first lines; each line is in exactly one run."""
     usual = _usual_gap(lines)
-    page = _Page(lines, regions, rules)
+    page = _LineIndex(lines, regions, rules)
     runs: list[list[Line]] = []
     near: list[list[Line]] = []  # runs that can still go on
     for line in sorted(lines, key=lambda line: (line.box.top, line.box.left)):
@@ -39,7 +39,7 @@ def runs_of(lines: Sequence[Line], regions: Sequence[Region], rules: Sequence[Bo
 
 
 def _usual_gap(lines: Sequence[Line]) -> float:
-    """The gap between a line and the one below it, in heights of the text, that most of the text has."""
+    """Return the median gap between a line and the one below it, in heights of the text."""
     gaps = []
     ordered = sorted(lines, key=lambda line: line.box.top)
     for at, line in enumerate(ordered):
@@ -53,7 +53,7 @@ def _usual_gap(lines: Sequence[Line]) -> float:
 
 
 def _is_above(upper: Line, line: Line, usual: float) -> bool:
-    """The line is directly below, not farther than usual."""
+    """True if the line is directly below `upper`, no further than usual."""
     gap = line.box.top - upper.box.bottom
     size = min(upper.size, line.size)
     return (
@@ -66,28 +66,28 @@ def _overlaps(one: Line, other: Line) -> bool:
 
 
 def _same_size(one: Line, other: Line) -> bool:
-    """Monospaced type is drawn smaller than the text it stands in."""
-    has_names = max(one.style.mono, other.style.mono) > 0.4 and not _shifts(one, other)
-    limit = MAX_MONO_CHANGE if has_names else MAX_SIZE_CHANGE
+    """Compare sizes; monospaced type may be smaller than the text around it."""
+    has_code = max(one.style.mono, other.style.mono) > 0.4 and not _starts_elsewhere(one, other)
+    limit = MAX_MONO_CHANGE if has_code else MAX_SIZE_CHANGE
     return max(one.size, other.size) <= limit * min(one.size, other.size)
 
 
-class _Page:
-    """What is asked of a page's lines again and again."""
+class _LineIndex:
+    """The labels and rows of a page's lines, computed once."""
 
     def __init__(self, lines: Sequence[Line], regions: Sequence[Region], rules: Sequence[Box]) -> None:
-        own = [region for region in regions if region.score >= MIN_SCORE]
-        self.labels = {id(line): _own_label(line, own) for line in lines}
+        likely = [region for region in regions if region.score >= MIN_SCORE]
+        self.labels = {id(line): _region_label(line, likely) for line in lines}
         self.rules = [rule for rule in rules if rule.width > rule.height]
         self._rows = rows_of(lines)
         self._row_of = {id(line): at for at, row in enumerate(self._rows) for line in row}
 
     def beside(self, line: Line) -> list[Line]:
-        """The lines that stand at the same height."""
+        """Return the other lines in the same row."""
         return [other for other in self._rows[self._row_of[id(line)]] if other is not line]
 
 
-def _continues(upper: Line, line: Line, page: _Page) -> bool:
+def _continues(upper: Line, line: Line, page: _LineIndex) -> bool:
     return (
         _same_size(upper, line)
         and not _changes_style(upper, line)
@@ -98,16 +98,16 @@ def _continues(upper: Line, line: Line, page: _Page) -> bool:
 
 
 def _changes_style(upper: Line, line: Line) -> bool:
-    """One of the two is wholly bold, italic or monospaced, and the style changes just at the line's end."""
-    for name in ("bold", "italic", "mono") if _shifts(upper, line) else ("bold", "italic"):
+    """True if one of the lines is all bold, italic or monospaced and its style ends at the line break."""
+    for name in ("bold", "italic", "mono") if _starts_elsewhere(upper, line) else ("bold", "italic"):
         whole = max(getattr(upper.style, name), getattr(line.style, name)) >= ALL
         if whole and (getattr(upper.last, name) >= ALL) != (getattr(line.first, name) >= ALL):
             return True
     return False
 
 
-def _shifts(upper: Line, line: Line) -> bool:
-    """The lines start at different places. Where not, monospaced type is a long name in a sentence."""
+def _starts_elsewhere(upper: Line, line: Line) -> bool:
+    """True if the lines are indented differently; if not, monospaced type is a name in a sentence."""
     return abs(upper.box.left - line.box.left) > 0.6 * line.size
 
 
@@ -115,11 +115,11 @@ def _is_one_heading(upper: Line, line: Line) -> bool:
     return upper.font == line.font and min(upper.style.bold, line.style.bold) >= ALL
 
 
-def _own_label(line: Line, regions: Sequence[Region]) -> str:
-    """What the detector takes the line for, if that is something that stands by itself."""
-    around_it = [region for region in regions if line.box.share_in(region.box) > 0.6]
-    best = max(around_it, key=lambda region: region.score, default=None)
-    return best.label if best is not None and best.label in _OWN_LABELS else ""
+def _region_label(line: Line, regions: Sequence[Region]) -> str:
+    """Return the detector's label of the line if it is one that text of the body never has, else ''."""
+    regions_around = [region for region in regions if line.box.share_in(region.box) > 0.6]
+    best = max(regions_around, key=lambda region: region.score, default=None)
+    return best.label if best is not None and best.label in _SEPARATE_LABELS else ""
 
 
 def _separates(rule: Box, upper: Line, line: Line) -> bool:

@@ -1,4 +1,4 @@
-"""What the rules judge by: a document's characters, lines and sentences, counted once."""
+"""Measurements for the rules: a document's characters, lines and sentences, counted once."""
 
 import functools
 import math
@@ -12,27 +12,27 @@ from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 
-from ingest_assets.stages.admission.language import Detected, detect_language
-from ingest_assets.stages.admission.phrases import DATE_LABELS
-from ingest_assets.stages.admission.reading import (
+from ingest_assets.stages.admission.document_text import (
     HEADINGS,
     TABLE_ROW,
     Block,
-    Reading,
-    as_label,
+    DocumentText,
     different_words,
+    label_form,
     meaningful_chars,
     plain,
     word_count,
 )
+from ingest_assets.stages.admission.language import Detected, detect_language
+from ingest_assets.stages.admission.phrases import DATE_LABELS
 
 CharacterKind = Literal["letter", "digit", "symbol", "corrupt", "other"]
 
-# Running text has words enough for a sentence; labels, menu entries and headings do not.
+# Running text has enough words for a sentence; labels, menu entries and headings do not.
 RUNNING_WORDS = 8
-# A block is a link when links hold nearly all of it; a bullet or a full stop may stand beside them.
+# A block is a link if almost all of it is in links; there can be a bullet or a full stop next to them.
 _LINK_SHARE = 0.8
-# By the first letter of a character's Unicode category; marks are the vowels of many scripts.
+# By the first letter of a character's Unicode category; in many scripts, vowels are marks.
 _KINDS: dict[str, CharacterKind] = {"L": "letter", "M": "letter", "N": "digit", "P": "symbol", "S": "symbol"}
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _LONG_LINE = 120
@@ -41,35 +41,35 @@ _SUBSTANCE = frozenset({TABLE_ROW, "code", "formula", "field_value", "caption", 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A sentence, or a line that is shorter than one."""
+    """A sentence, or a shorter line."""
 
     text: str
-    plain: str  # as phrases are written
-    label: str  # as labels are written
+    plain: str  # in the form of phrases
+    label: str  # in the form of labels
     words: int
     chars: int  # letters and digits
     is_link: bool
-    is_heading: bool  # one that only names what is below it; a question for a heading says something
+    is_heading: bool  # a short heading; a long one counts as text
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A reading and what is counted of it."""
+    """A document with its measurements."""
 
-    reading: Reading
+    document: DocumentText
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How often each character occurs, whitespace left out."""
-        counts = Counter(self.reading.text)
+        """How often each character occurs, without whitespace."""
+        counts = Counter(self.document.text)
         for character in [character for character in counts if character.isspace()]:
             del counts[character]
         return counts
 
     @cached_property
     def plain_text(self) -> str:
-        """As phrases are written; asked of short texts only."""
-        return plain(self.reading.text)
+        """The text in the form of phrases; slow, so only short texts need it."""
+        return plain(self.document.text)
 
     @cached_property
     def kinds(self) -> Counter[CharacterKind]:
@@ -95,32 +95,34 @@ class Facts:
 
     @cached_property
     def detected(self) -> Detected:
-        return detect_language(self.reading.blocks)
+        return detect_language(self.document.blocks)
 
     @cached_property
     def different_words(self) -> int:
-        return different_words(self.reading.text)
+        return different_words(self.document.text)
 
     @cached_property
     def loose_text(self) -> str:
-        """What stands outside tables, code and formulas."""
-        return "\n".join(b.text for b in self.reading.blocks if b.label not in (TABLE_ROW, "code", "formula"))
+        """The text outside tables, code and formulas."""
+        return "\n".join(
+            b.text for b in self.document.blocks if b.label not in (TABLE_ROW, "code", "formula")
+        )
 
     @cached_property
     def substance(self) -> int:
-        """Letters and digits of running text, tables, code and captions outside links."""
-        return sum(meaningful_chars(block.text) for block in self.reading.blocks if has_substance(block))
+        """Letters and digits in running text, tables, code and captions, outside links."""
+        return sum(meaningful_chars(block.text) for block in self.document.blocks if has_substance(block))
 
     @cached_property
     def linked(self) -> int:
         """Letters and digits inside links."""
-        return sum(map(meaningful_chars, self.reading.links))
+        return sum(map(meaningful_chars, self.document.links))
 
     @cached_property
     def lines(self) -> Counter[str]:
-        """Lines outside tables, long ones cut at the ends of sentences, and how often each occurs."""
+        """Lines outside tables and how often each occurs; long lines are split into sentences."""
         lines: Counter[str] = Counter()
-        for block in self.reading.blocks:
+        for block in self.document.blocks:
             if block.label == TABLE_ROW:
                 continue
             for line in block.text.splitlines():
@@ -130,21 +132,21 @@ class Facts:
 
     @cached_property
     def repeated_share(self) -> float:
-        """Share of the lines' text that stood there before."""
+        """Share of the text in lines that occurred before."""
         total = sum(len(line) * count for line, count in self.lines.items())
         return 1 - sum(map(len, self.lines)) / total if total else 0.0
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """The text in sentences and short lines; costly for long texts, so asked of short ones only."""
+        """The text in sentences and short lines; slow for long texts, so only short texts need it."""
         units: list[Unit] = []
-        for block in self.reading.blocks:
+        for block in self.document.blocks:
             link, heading = is_link(block), block.label in HEADINGS and word_count(block.text) < RUNNING_WORDS
             lines = [block.text] if block.label == TABLE_ROW else block.text.splitlines()
             for part in (part for line in lines for part in _SENTENCE_ENDS.split(line)):
                 if chars := meaningful_chars(part):
                     text = plain(part)
-                    label, words = as_label(text), word_count(text)
+                    label, words = label_form(text), word_count(text)
                     units.append(Unit(part.strip(), text, label, words, chars, link, heading))
         return tuple(units)
 
@@ -154,7 +156,7 @@ class Facts:
 
 @functools.lru_cache(maxsize=65_536)
 def kind_of(character: str) -> CharacterKind:
-    """Private use is corrupt: its meaning depends on a font."""
+    """Return a character's kind. Private use is corrupt: its meaning depends on a font."""
     category = unicodedata.category(character)
     if character == "\ufffd" or category in ("Cc", "Cs", "Co") or ord(character) & 0xFFFE == 0xFFFE:
         return "corrupt"
@@ -162,27 +164,27 @@ def kind_of(character: str) -> CharacterKind:
 
 
 def entropy_of(counts: Counter[str]) -> float:
-    """Bits per character."""
+    """Return the bits per character."""
     total = sum(counts.values())
     bits = math.fsum(-count * math.log2(count / total) for count in counts.values())
     return round(bits / total, 4) if total else 0.0
 
 
 def is_link(block: Block) -> bool:
-    """Whether a block is a link and nothing else."""
+    """Return True if a block is a link and nothing else."""
     if not block.links:
         return False
     return sum(map(meaningful_chars, block.links)) >= _LINK_SHARE * max(1, meaningful_chars(block.text))
 
 
 def has_substance(block: Block) -> bool:
-    """Whether a block says something by itself: running text, or a part of a table, listing or form."""
+    """Return True for content: running text, or part of a table, listing or form."""
     if is_link(block) or block.label in HEADINGS:
         return False
     return block.label in _SUBSTANCE or word_count(block.text) >= RUNNING_WORDS
 
 
-# What a document says about itself, and its address about it.
+# Details from a document's text and its address.
 
 _HEAD_BLOCKS = 10
 _DAY = r"((?:19|20)\d\d)-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)"
@@ -192,7 +194,7 @@ _IN_ADDRESS = re.compile(rf"(?<!\d)(?:{_DAY}|((?:19|20)\d\d)/(0?[1-9]|1[0-2])/(0
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Where a document came from and what it is; None where it is unknown."""
+    """A document's origin and description; unknown values are None."""
 
     title: str | None
     url: str | None
@@ -200,32 +202,32 @@ class Details:
     mime: str
     source: str
     language: str
-    published: str | None  # ISO date: as its first lines state, else as its address does
-    modified: str | None  # ISO date: as its server says
+    published: str | None  # ISO date from its first lines, else from its address
+    modified: str | None  # ISO date from its server
 
 
-def details_of(reading: Reading, language: str) -> Details:
-    """Taken from the reading; nothing is fetched."""
-    url = reading.address if reading.address.lower().startswith(("http://", "https://")) else None
+def details_of(document: DocumentText, language: str) -> Details:
+    """Return a document's details; nothing is fetched."""
+    url = document.address if document.address.lower().startswith(("http://", "https://")) else None
     try:
         host = urlsplit(url or "").hostname
     except ValueError:
         host = None
-    head = "\n".join(block.text for block in reading.blocks[:_HEAD_BLOCKS])
+    head = "\n".join(block.text for block in document.blocks[:_HEAD_BLOCKS])
     return Details(
-        title=reading.title,
+        title=document.title,
         url=url,
         domain=host.removeprefix("www.") if host else None,
-        mime=reading.mime,
-        source=reading.source,
+        mime=document.mime,
+        source=document.source,
         language=language,
-        published=_day(_STATED, head) or _day(_IN_ADDRESS, reading.address),
-        modified=modified_day(reading.last_modified),
+        published=_day(_STATED, head) or _day(_IN_ADDRESS, document.address),
+        modified=modified_day(document.last_modified),
     )
 
 
 def modified_day(stated: str | None) -> str | None:
-    """The day of a `Last-Modified` header or an ISO time, in UTC."""
+    """Return the day of a `Last-Modified` header or an ISO time, in UTC."""
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             moment = parse(stated or "")

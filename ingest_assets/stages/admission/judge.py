@@ -1,5 +1,5 @@
-"""The verdict on one document by itself: every check but the one that needs the other documents, and the
-signature by which those find near duplicates."""
+"""The judgement of one document by itself: all checks except deduplication, and the signature by which near
+duplicates are found."""
 
 import functools
 import hashlib
@@ -14,14 +14,14 @@ from ingest_assets.settings.admission import (
     SizeClass,
     TierReason,
 )
+from ingest_assets.stages.admission.document_text import DocumentText, normal_text, text_hash, words_of
 from ingest_assets.stages.admission.facts import Details, Facts, details_of
 from ingest_assets.stages.admission.garbled import glyph_share, mojibake_share
-from ingest_assets.stages.admission.reading import Reading, normal_text, text_hash, words_of
-from ingest_assets.stages.admission.rules import Finding, fast_filter, structural_filter
+from ingest_assets.stages.admission.rules import Rejection, fast_filter, structural_filter
 
-# How good a text is: a score with its parts. Nothing is rejected by it; it decides the tier.
+# Text quality: a score with its parts. It rejects nothing, but decides the tier.
 
-# Ordinary prose has this share of letters, and of text that runs; more is not better.
+# Ordinary prose has these shares of letters and of running text; more is not better.
 _LETTERS = 0.7
 _RUNNING = 0.6
 _WEIGHTS = {
@@ -36,22 +36,22 @@ _WEIGHTS = {
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Each part from 0 to 1, rounded so that every platform says the same."""
+    """Score and parts, each from 0 to 1, rounded so that all platforms agree."""
 
     score: float
     clean: float  # free of lost characters, wrong encodings and glyph numbers
-    letters: float  # letters rather than digits and symbols
-    running: float  # sentences, tables and code rather than labels and links
-    variety: float  # lines that were not there before
+    letters: float  # letters, not digits and symbols
+    running: float  # sentences, tables and code, not labels and links
+    variety: float  # lines that are not repeated
     structure: float  # a title or headings, and blocks below them
-    language: float  # a language that is recognised
+    language: float  # a recognized language
 
 
 def quality_of(facts: Facts) -> Quality:
-    """The score is the weighted mean of the parts."""
-    reading = facts.reading
-    has_name = bool(reading.title or reading.headings)
-    has_body = sum(bool(block.text.strip()) for block in reading.blocks) >= 3
+    """Return the parts and their weighted mean as the score."""
+    document = facts.document
+    has_name = bool(document.title or document.headings)
+    has_body = sum(bool(block.text.strip()) for block in document.blocks) >= 3
     parts = {
         "clean": 1 - 2 * facts.share("corrupt") - mojibake_share(facts) - glyph_share(facts),
         "letters": facts.share("letter") / _LETTERS,
@@ -66,10 +66,10 @@ def quality_of(facts: Facts) -> Quality:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is known about a document by itself. Both filters were asked, whatever the first one found."""
+    """All measurements of one document. Both filters run, even if the first one rejects."""
 
-    fast_filter: Finding | None
-    structural_filter: Finding | None
+    fast_filter: Rejection | None
+    structural_filter: Rejection | None
     text_hash: str
     chars: int
     meaningful_chars: int
@@ -82,15 +82,15 @@ class Judgement:
     details: Details
 
 
-def judge(reading: Reading, options: AdmissionOptions) -> Judgement:
-    """Pure and repeatable: the same reading and options give the same judgement everywhere."""
-    facts = Facts(reading)
-    quality, size = quality_of(facts), size_class(reading.chars)
+def judge(document: DocumentText, options: AdmissionOptions) -> Judgement:
+    """Judge a document. Pure: the same document and options give the same judgement on any machine."""
+    facts = Facts(document)
+    quality, size = quality_of(facts), size_class(document.chars)
     return Judgement(
         fast_filter=fast_filter(facts, options),
         structural_filter=structural_filter(facts, options.structure),
-        text_hash=text_hash(reading.text),
-        chars=reading.chars,
+        text_hash=text_hash(document.text),
+        chars=document.chars,
         meaningful_chars=facts.meaningful,
         language=facts.detected.language,
         language_score=facts.detected.score,
@@ -98,83 +98,83 @@ def judge(reading: Reading, options: AdmissionOptions) -> Judgement:
         quality=quality,
         size_class=size,
         tier_reasons=tier_reasons(facts, quality, size, options.quality),
-        details=details_of(reading, facts.detected.language),
+        details=details_of(document, facts.detected.language),
     )
 
 
 def size_class(chars: int) -> SizeClass:
-    """By characters that are not whitespace."""
-    return next((name for name, least in SIZE_CLASSES if chars >= least), "small")
+    """Return the size class by the number of characters that are not whitespace."""
+    return next((name for name, min_chars in SIZE_CLASSES if chars >= min_chars), "small")
 
 
 def tier_reasons(
     facts: Facts, quality: Quality, size: SizeClass, options: QualityOptions
 ) -> tuple[TierReason, ...]:
-    """Why a document is not clean and cheap."""
-    reading = facts.reading
-    # Nothing says what it is about, or it says hardly anything, by itself or for its number of pages.
+    """Return the reasons why a document is not in the first tier."""
+    document = facts.document
+    # It has no title and no headings, or little text, absolutely or for its number of pages.
     is_isolated = (
-        not (reading.title or reading.headings)
+        not (document.title or document.headings)
         or facts.meaningful < options.isolated_chars
-        or facts.meaningful < options.isolated_chars_per_page * reading.pages
+        or facts.meaningful < options.isolated_chars_per_page * document.pages
     )
-    holds: dict[TierReason, bool] = {
+    applies: dict[TierReason, bool] = {
         "large": size in ("large", "huge"),
         "isolated": is_isolated,
         "low_quality": quality.score < options.min_score,
     }
-    return tuple(reason for reason, holds_here in holds.items() if holds_here)
+    return tuple(reason for reason, is_true in applies.items() if is_true)
 
 
-# Near duplicates: a short signature of a text, keys to find candidates by, and how alike two signatures are.
+# Near duplicates: a short signature of a text, keys to find candidates, and the similarity of two signatures.
 #
-# Signatures are made with datasketch; its scheme, its seed and its hash are stated here, so that signatures
-# from other processes, machines and versions stay comparable.
+# Signatures are computed by datasketch. Scheme, seed and hash function are fixed here, so that signatures of
+# other processes, machines and versions stay comparable.
 
 _SEED = 1
 _SCHEME = "affine32"
 _VALUE_BYTES = 4
-# Shingles per call: a call's memory is this many times the permutations.
+# Shingles per call: the memory of a call is this number times the permutations.
 _BLOCK = 8192
-# Two texts at the threshold share a key with this probability at least.
+# Two texts at the threshold share a key with at least this probability.
 _RECALL = 0.99
 
 
 def signature(text: str, options: NearDuplicateOptions) -> bytes | None:
-    """The MinHash of a text's shingles, four bytes a permutation; none for a text without words."""
+    """Return the MinHash of a text's shingles, four bytes per permutation; None for a text without words."""
     from datasketch import MinHash
 
-    found = sorted(shingles(text, options.shingle_words))
-    if not found:
+    ordered = sorted(shingles(text, options.shingle_words))
+    if not ordered:
         return None
     sketch = MinHash(num_perm=options.permutations, seed=_SEED, scheme=_SCHEME, hashfunc=_hash32)
-    for start in range(0, len(found), _BLOCK):
-        sketch.update_batch(found[start : start + _BLOCK])
+    for start in range(0, len(ordered), _BLOCK):
+        sketch.update_batch(ordered[start : start + _BLOCK])
     return sketch.hashvalues.astype("<u4").tobytes()
 
 
 def shingles(text: str, words: int) -> set[str]:
-    """All runs of so many words, without order; a shorter text is one shingle."""
+    """Return all runs of this many words; a shorter text is one shingle."""
     tokens = words_of(normal_text(text))
     if not tokens:
         return set()
-    return {" ".join(tokens[at : at + words]) for at in range(max(1, len(tokens) - words + 1))}
+    return {" ".join(tokens[start : start + words]) for start in range(max(1, len(tokens) - words + 1))}
 
 
-def similarity(one: bytes, other: bytes) -> float:
-    """The estimated share of shingles that two texts have in common. Both signatures are of one length."""
-    pairs = zip(memoryview(one).cast("I"), memoryview(other).cast("I"), strict=True)
-    return round(sum(left == right for left, right in pairs) / (len(one) // _VALUE_BYTES), 4)
+def similarity(left: bytes, right: bytes) -> float:
+    """Estimate the share of shingles that two texts have in common. Both signatures have the same length."""
+    pairs = zip(memoryview(left).cast("I"), memoryview(right).cast("I"), strict=True)
+    return round(sum(a == b for a, b in pairs) / (len(left) // _VALUE_BYTES), 4)
 
 
 def band_keys(signature: bytes, options: NearDuplicateOptions) -> tuple[int, ...]:
-    """Keys to look up candidates by: two texts as alike as the threshold nearly always share one.
+    """Return keys to look up candidates: two texts at the threshold almost always share one.
 
-    Each fits a signed 64-bit column. A shared key makes a candidate; `similarity` decides.
+    Each key fits a signed 64-bit column. A shared key makes a candidate; `similarity` decides.
     """
     rows = rows_per_band(options.threshold, options.permutations)
     size = rows * _VALUE_BYTES
-    bands = [signature[at : at + size] for at in range(0, len(signature) - size + 1, size)]
+    bands = [signature[start : start + size] for start in range(0, len(signature) - size + 1, size)]
     digests = (
         hashlib.blake2b(number.to_bytes(2, "little") + band, digest_size=8).digest()
         for number, band in enumerate(bands)
@@ -184,7 +184,7 @@ def band_keys(signature: bytes, options: NearDuplicateOptions) -> tuple[int, ...
 
 @functools.cache
 def rows_per_band(threshold: float, permutations: int) -> int:
-    """As many values in a key as still find nearly all texts at the threshold; fewer make more candidates."""
+    """Return the most values per key that still find almost all texts at the threshold."""
     for rows in range(permutations, 1, -1):
         if 1 - (1 - threshold**rows) ** (permutations // rows) >= _RECALL:
             return rows

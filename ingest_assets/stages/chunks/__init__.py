@@ -1,5 +1,5 @@
-"""How a document is cut: what Docling's HybridChunker gives, at a multiple of its speed.
+"""Chunking: the same chunks as Docling's HybridChunker, at a multiple of its speed.
 
-By default nothing here decides where to cut: Docling's and semchunk's own code does. What is ours is that
-tokens are counted once per word, that nothing is written, checked or copied twice, and what our options add.
+By default, Docling's and semchunk's own code decides where to cut. The modules here count the tokens of each
+word once, avoid repeated serialization, validation and copies, and add the options of `[chunks]`.
 """

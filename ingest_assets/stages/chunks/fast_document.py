@@ -1,4 +1,4 @@
-"""A Docling document from its JSON, sooner: what an item is says its label, and need not be tried out."""
+"""Faster parsing of a Docling document's JSON: the label selects an item's type, without trial and error."""
 
 from collections.abc import Iterator
 from typing import Annotated, get_args
@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 
 class _Labelled(DoclingDocument):
-    """The same fields, and the same walks with fewer steps."""
+    """The same document with discriminated texts and a faster `iterate_items`."""
 
     texts: list[Annotated[_Text, Field(discriminator="label")]] = Field(default=[])  # type: ignore[valid-type]
 
@@ -24,7 +24,7 @@ class _Labelled(DoclingDocument):
         included_content_layers: set[ContentLayer] | None = None,
         _level: int = 0,
     ) -> Iterator[tuple[NodeItem, int]]:
-        """Every item below `root` with its depth, in reading order."""
+        """Yield every item below `root` with its depth, in reading order."""
         layers = DEFAULT_CONTENT_LAYERS if included_content_layers is None else included_content_layers
         waiting: list[tuple[NodeItem, int]] = [(root or self.body, 0)]
         while waiting:
@@ -43,8 +43,8 @@ class _Labelled(DoclingDocument):
             waiting += [(child, depth + 1) for child in below]
 
 
-def document_from(text: str) -> DoclingDocument:
-    """The document, as Docling itself reads it."""
+def parse_document(text: str) -> DoclingDocument:
+    """Parse a document, with the same result as Docling's own class."""
     try:
         return _Labelled.model_validate_json(text)
     except ValidationError:

@@ -24,14 +24,14 @@ from docling_core.types.doc import (
 from ingest_assets.stages.chunks.tables import TripletWriter
 
 _ALL_LAYERS = set(ContentLayer)
-_PLAIN = frozenset({TextItem, ListItem})  # their kinds have forms of their own
+_PLAIN = frozenset({TextItem, ListItem})  # not their subclasses, which are written differently
 _NUMBER = re.compile(r"\d+\.")
 _BULLETS = frozenset("-*+")
 _CHECKBOXES = frozenset({DocItemLabel.CHECKBOX_SELECTED, DocItemLabel.CHECKBOX_UNSELECTED})
 
 
-class _Settled(MarkdownParams):
-    """Parameters that no call changes: nobody here asks for other ones than the writer's own."""
+class _FixedParams(MarkdownParams):
+    """Parameters that ignore changes: the chunker never asks for others than the writer's own."""
 
     def model_copy(self, **named: Any) -> Any:
         return self
@@ -47,26 +47,26 @@ class Writer(ChunkingDocSerializer):
     """Writes the items of one document."""
 
     table_serializer: BaseTableSerializer = TripletWriter()
-    params: MarkdownParams = _Settled.model_construct(
+    params: MarkdownParams = _FixedParams.model_construct(
         **ChunkingDocSerializer.model_fields["params"].default.__dict__
     )
 
     @classmethod
     def of(cls, document: DoclingDocument, tables: BaseTableSerializer) -> "Writer":
-        """A writer; it trusts that the document was checked when it was read."""
+        """Return a writer without validation: the document was validated when it was read."""
         return cls.model_construct(**(_PARTS | {"doc": document, "table_serializer": tables}))
 
     @cached_property
     def _items(self) -> list[DocItem]:
-        """All of the body, in every layer and inside pictures too; walked once for the sets below."""
+        """All items of the body, in every layer and inside pictures; computed once for the sets below."""
         walk = self.doc.iterate_items(traverse_pictures=True, included_content_layers=_ALL_LAYERS)
         return [item for item, _ in walk if isinstance(item, DocItem)]
 
     @cached_property
     def _left_out(self) -> set[str]:
-        """Items of the body that are of a kind that is not written."""
+        """Items of the body that are not written because of their label."""
         layers, labels = self.params.layers, self.params.labels
-        # With a table all is left out that its cells refer to, which Docling finds.
+        # If a table is left out, so are the items that its cells refer to: Docling's own method finds them.
         if any(table.content_layer not in layers or table.label not in labels for table in self.doc.tables):
             return super().get_excluded_refs()
         return {
@@ -74,12 +74,12 @@ class Writer(ChunkingDocSerializer):
         }
 
     def get_excluded_refs(self, **named: Any) -> set[str]:
-        """The same for every item, as the parameters are."""
+        """Return the same set for every item, since the parameters are fixed."""
         return self._left_out
 
     @cached_property
     def _captions_of_some_item(self) -> set[str]:
-        """They are written with the table or picture they belong to."""
+        """Captions that are written with their table or picture."""
         floating = (item for item in self._items if isinstance(item, FloatingItem))
         return {caption.cref for item in floating for caption in item.captions}
 
@@ -109,8 +109,8 @@ class Writer(ChunkingDocSerializer):
         visited: set[str] | None = None,
         **named: Any,
     ) -> SerializationResult:
-        """Plain texts, list items and pictures directly; all else as Docling does."""
-        # A picture with neither caption nor description has nothing to write.
+        """Write plain texts, list items and bare pictures directly, and all others with Docling's method."""
+        # A picture with neither caption nor description has no text.
         is_bare_picture = (
             type(item) is PictureItem
             and item.meta is None
@@ -137,8 +137,8 @@ class Writer(ChunkingDocSerializer):
         visited: set[str] | None = None,
         **named: Any,
     ) -> list[SerializationResult]:
-        """What was not written yet of a group and all below it."""
-        seen = visited if visited is not None else set()
+        """Return the parts of a group and everything below it that are not written yet."""
+        written = visited if visited is not None else set()
         parts = []
         walk = self.doc.iterate_items(
             root=item,
@@ -147,18 +147,18 @@ class Writer(ChunkingDocSerializer):
             included_content_layers=self.params.layers,
         )
         for node, _depth in walk:
-            if node.self_ref in seen or self._skip_in_walk(node=node, root=item):
+            if node.self_ref in written or self._skip_in_walk(node=node, root=item):
                 continue
-            seen.add(node.self_ref)
+            written.add(node.self_ref)
             part = self.serialize(
-                item=node, list_level=list_level, is_inline_scope=is_inline_scope, visited=seen, **named
+                item=node, list_level=list_level, is_inline_scope=is_inline_scope, visited=written, **named
             )
             if part.text:
                 parts.append(part)
         return parts
 
     def _text(self, item: TextItem) -> str:
-        """Docling asks for the same item several times."""
+        """Return an item's text, cached: Docling asks for the same item several times."""
         if item.self_ref in self._texts:
             return self._texts[item.self_ref]
         text = item.text
@@ -173,7 +173,7 @@ class Writer(ChunkingDocSerializer):
         return text
 
     def _marker(self, item: ListItem) -> str:
-        """Its own; of one that has none its place in a list whose first item is numbered."""
+        """Return a list item's marker; without one, its number in a numbered list, else a dash."""
         marker = item.marker
         if marker in _BULLETS or _NUMBER.fullmatch(marker):
             return marker
@@ -194,7 +194,7 @@ _PARTS = {name: field.default for name, field in Writer.model_fields.items() if 
 
 
 def _is_plain(item: NodeItem) -> bool:
-    """True of a text whose characters are all there is to write."""
+    """Return True for a text that is written as it is."""
     if type(item) not in _PLAIN:
         return False
     values = item.__dict__

@@ -1,4 +1,4 @@
-"""Docling documents become chunks within the embedder's token budget."""
+"""The chunks stage: cuts Docling documents into chunks within the embedder's token limit."""
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from ingest_assets.core.identity import chunk_id, installed_versions
 from ingest_assets.core.items import ItemContext, WorkItem
 from ingest_assets.core.schemas import CHUNKS, TableSpec
 from ingest_assets.embedders.model_files import count_tokens, load_tokenizer, tokenizer_files
-from ingest_assets.settings.chunks import ChunkOptions, Cut, settled
+from ingest_assets.settings.chunks import ChunkOptions, ResolvedOptions, resolve_options
 from ingest_assets.settings.embeddings import PACKAGED_MODEL
 from ingest_assets.stages.base import PRELOAD, Candidate, Stage
 from ingest_assets.stages.inputs import documents_with_text, read_document
@@ -20,15 +20,15 @@ from ingest_assets.stages.object_pool import ObjectPool
 from ingest_assets.storage.table import Table
 
 if TYPE_CHECKING:
-    from ingest_assets.stages.chunks.cut import Cutter, Piece
+    from ingest_assets.stages.chunks.cutter import Cutter, Piece
 
 
 @dataclass(frozen=True, slots=True)
 class ChunksStage(Stage):
     """Structure-aware chunks of one document.
 
-    `tokenizer` is a folder with a tokenizer's files, or the name of the packaged model; `limit` is what the
-    embedder reads, special tokens included, where that is known, and `prefix` what it puts before a chunk.
+    `tokenizer` is a folder with a tokenizer's files, or the name of the packaged model. `limit` is the
+    embedder's token limit including special tokens, if known; `prefix` is the text it puts before a chunk.
     """
 
     name: ClassVar[str] = "chunks"
@@ -42,12 +42,12 @@ class ChunksStage(Stage):
     prefix: str = ""
 
     @property
-    def cut(self) -> Cut:
-        """The options with nothing left open."""
+    def cut(self) -> ResolvedOptions:
+        """The options with all values resolved."""
         special = tokenizer_files(self.tokenizer).special_tokens
         takes_prefix = self.prefix and self.limit is not None
         prefix = count_tokens(self.tokenizer, self.prefix) if takes_prefix else 0
-        return settled(self.options, self.limit, special_tokens=special, prefix_tokens=prefix)
+        return resolve_options(self.options, self.limit, special_tokens=special, prefix_tokens=prefix)
 
     def config(self) -> Mapping[str, Any]:
         return {**asdict(self.cut), "tokenizer": tokenizer_files(self.tokenizer).content_hash}
@@ -59,14 +59,14 @@ class ChunksStage(Stage):
         return {"tokenizer": tokenizer_files(self.tokenizer).name, "max_tokens": str(self.cut.max_tokens)}
 
     def candidates(self, doctags: Table, admission: Table) -> Iterator[Candidate]:
-        """Admitted documents with text; which ones those are does not change what is made of each."""
+        """Yield the admitted documents with text. Verdicts are not in fingerprints: they change no chunk."""
         admitted = set(admission.read(lambda rows: rows.filter("admitted").select("doc_id")).to_series())
         yield from (document for document in documents_with_text(doctags) if document.item_id in admitted)
 
     def rows(self, item: WorkItem, context: ItemContext) -> pa.Table:
-        """Cut one document with a warm cutter."""
+        """Cut one document into chunks."""
         files = tokenizer_files(self.tokenizer)
-        with _CUTTERS.lend(self.tokenizer, self.cut, files.content_hash) as cutter, uncollected():
+        with _CUTTERS.lend(self.tokenizer, self.cut, files.content_hash) as cutter, gc_paused():
             document = read_document(item)
             pieces, left_out = cutter.pieces(document)
             if left_out:
@@ -75,10 +75,10 @@ class ChunksStage(Stage):
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile, in all threads; for one item's work, never for a whole run.
+def gc_paused() -> Iterator[None]:
+    """Pause garbage collection in all threads. For the work on one item, never for a whole run.
 
-    Chunking makes thousands of small objects, through which the collector would look again and again.
+    Chunking creates thousands of small objects, which the collector would scan again and again.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -115,20 +115,20 @@ def _table(doc_id: str, pieces: Iterable["Piece"], document: Any, cutter: "Cutte
 
 
 def _captions(piece: "Piece", document: Any) -> list[str]:
-    """Captions of a chunk's tables and pictures; the chunk's own metadata no longer carries them."""
+    """Return the captions of a chunk's tables and pictures, which are not in Docling's chunk metadata."""
     from docling_core.types.doc.document import DocItem, FloatingItem
 
     texts = []
     for item in piece.items:
-        # what Docling copied lost its kind
-        whole = item.get_ref().resolve(document) if type(item) is DocItem else item
-        if isinstance(whole, FloatingItem) and whole.captions:
-            texts.append(whole.caption_text(document))
+        # Docling's copies of items have lost their type.
+        original = item.get_ref().resolve(document) if type(item) is DocItem else item
+        if isinstance(original, FloatingItem) and original.captions:
+            texts.append(original.caption_text(document))
     return [_storable(text) for text in dict.fromkeys(texts) if text]
 
 
 def _storable(text: str) -> str:
-    """Lone surrogates from broken documents have no UTF-8 form."""
+    """Replace lone surrogates (from broken documents), which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -136,8 +136,8 @@ def _storable(text: str) -> str:
     return text
 
 
-def _open_cutter(tokenizer: str, cut: Cut, _content_hash: str) -> "Cutter":
-    from ingest_assets.stages.chunks.cut import Cutter
+def _open_cutter(tokenizer: str, cut: ResolvedOptions, _content_hash: str) -> "Cutter":
+    from ingest_assets.stages.chunks.cutter import Cutter
 
     return Cutter(load_tokenizer(tokenizer), cut)
 

@@ -1,4 +1,4 @@
-"""A world of two sets, made once and copied."""
+"""A home with two sets, made once and copied."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from ingest_tests.defs.sets.world import UNTIL_CHUNKS, World
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made once: chunked, and with terms of any length."""
+    """The home: chunked, with terms of any length."""
     root = tmp_path_factory.mktemp("sets")
     write_notes(root / "notes")
     (root / "home").mkdir()
@@ -30,7 +30,7 @@ def world(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     shutil.copytree(made / "notes", root / "notes")
     shutil.copytree(made / "home" / "data", root / "home" / "data")
     (root / "home" / "state").mkdir()
-    for file in (made / "home" / "state").glob("ledger.sqlite*"):  # what is still in its log counts, too
+    for file in (made / "home" / "state").glob("ledger.sqlite*"):  # with its write-ahead log
         shutil.copy(file, root / "home" / "state")
     _name(monkeypatch, root / "home")
     return World(root)

@@ -1,4 +1,4 @@
-"""Switching a family to other settings: the old set serves until the new one is whole."""
+"""A model switch: the old set stays active until the new one is complete."""
 
 import shutil
 from pathlib import Path
@@ -10,36 +10,36 @@ import pytest
 from ingest_assets.app.checks import tables_of_another_set
 from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.home import open_home
-from ingest_assets.app.model_switch import building
-from ingest_assets.app.repair import tidy
+from ingest_assets.app.model_switch import pending_switch
+from ingest_assets.app.repair import clean_up
 from ingest_assets.app.status import status_object
 from ingest_assets.cli.plan import plan_object
-from ingest_assets.storage.model_sets import UNKNOWN, set_of
+from ingest_assets.storage.model_sets import UNKNOWN, read_table_set
 from ingest_assets.storage.parquet import read_footer
 from ingest_tests.defs.sets.world import UNTIL_CHUNKS, World
 
 
-def test_readers_see_the_old_set_until_the_new_one_is_whole(world: World, tmp_path: Path):
-    """And then only the new one, byte for byte that of a clean rebuild."""
+def test_readers_see_the_old_set_until_the_new_one_is_complete(world: World, tmp_path: Path):
+    """Then they see only the new one, byte-equal to a clean rebuild."""
     old, (first, second) = world.served(), world.batches
 
     world.run(4, first)
-    half, said = world.served(), status_object(open_home(world.root / "home", only_looks=True))["sets"]
+    half, switches = world.served(), status_object(open_home(world.root / "home", read_only=True))["sets"]
     world.run(4, second)
 
     assert len(old) == 2
     assert half == old
-    assert [(each["batches"], each["batches_missing"]) for each in said] == [(2, [second])]
-    assert "1 of 2 batches done, missing " + second in said[0]["summary"]
+    assert [(each["batches"], each["batches_missing"]) for each in switches] == [(2, [second])]
+    assert "1 of 2 batches done, missing " + second in switches[0]["summary"]
     assert world.served() == world.rebuilt(4, tmp_path)
-    assert building(world.home(4), "lexical") is None
+    assert pending_switch(world.home(4), "lexical") is None
 
 
 @pytest.mark.graph
-def test_documents_that_are_cut_anew_are_found_as_they_were_until_the_new_set_is_whole(
+def test_documents_with_new_chunks_are_found_by_the_old_ones_until_the_new_set_is_complete(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    """Another model often means other chunks; what serves must not run empty meanwhile."""
+    """Another model often means other chunks; the active set must not lose rows during the switch."""
     old, (first, second) = world.served(), world.batches
     monkeypatch.setenv("INGEST_CHUNKS__MAX_TOKENS", "16")
 
@@ -52,28 +52,28 @@ def test_documents_that_are_cut_anew_are_found_as_they_were_until_the_new_set_is
         for asset in ("chunks", "embeddings/lexical")
     )
     assert half == old
-    assert building(world.home(4), "lexical") is None
+    assert pending_switch(world.home(4), "lexical") is None
     assert found == chunks
 
 
 @pytest.mark.graph
-def test_a_home_that_is_open_follows_a_cut_over_by_another(world: World):
-    """Servers keep theirs open; where a set's tables are is asked anew each time."""
+def test_an_open_home_follows_a_switch_by_another_process(world: World):
+    """Servers keep their home open; the path of a set is read each time."""
     home = world.home(4)
     before = home.spec("lexical").asset
 
     world.run(4)
 
-    assert before == f"embeddings/lexical@{home.set_marks['lexical'].set}"
+    assert before == f"embeddings/lexical@{home.requested_sets['lexical'].set}"
     assert home.spec("lexical").asset == "embeddings/lexical"
 
 
-def test_a_plan_says_what_a_switch_means_and_changes_nothing(world: World):
-    """Nobody should learn from the bill that a letter in the settings costs a million vectors."""
+def test_a_plan_shows_the_cost_of_a_switch_and_changes_nothing(world: World):
+    """A changed setting can cost a million vectors; the plan must show it first."""
     world.home(4)
     before = sorted(str(path) for path in world.root.rglob("*"))
 
-    home = open_home(world.root / "home", only_looks=True)
+    home = open_home(world.root / "home", read_only=True)
     found = plan_object(home, None, ["lexical"], RunOptions())
 
     assert [(each["family"], each["documents_to_embed"]) for each in found["sets"]] == [("lexical", 3)]
@@ -81,7 +81,7 @@ def test_a_plan_says_what_a_switch_means_and_changes_nothing(world: World):
 
 
 def test_switching_back_computes_nothing(world: World):
-    """The set before is kept; a further one is not."""
+    """The previous set is kept; older ones are removed."""
     old = world.served()
     world.run(4)
     new = world.served()
@@ -97,8 +97,8 @@ def test_switching_back_computes_nothing(world: World):
 
 
 @pytest.mark.graph
-def test_switching_back_before_the_new_set_is_whole_leaves_the_old_one(world: World):
-    """What was begun is removed at night, once nobody has touched it for a day."""
+def test_switching_back_before_the_new_set_is_complete_keeps_the_old_one(world: World):
+    """The incomplete set is removed by the nightly clean-up once it is a day old."""
     old = world.served()
     world.run(4, world.batches[0])
 
@@ -107,14 +107,14 @@ def test_switching_back_before_the_new_set_is_whole_leaves_the_old_one(world: Wo
     assert world.served() == old
     assert len(_beside(world)) == 1
     home = world.home(1)
-    assert (tidy(home).sets, len(_beside(world))) == (0, 1)
+    assert (clean_up(home).sets, len(_beside(world))) == (0, 1)
     tomorrow = _beside(world)[0].stat().st_mtime + 90_000
-    assert (tidy(home, tomorrow).sets, _beside(world)) == (1, [])
+    assert (clean_up(home, tomorrow).sets, _beside(world)) == (1, [])
 
 
 @pytest.mark.graph
 def test_a_deleted_document_leaves_every_set(world: World):
-    """Also the old one, which is otherwise left as it is, and the one that is kept."""
+    """Also the active one, which is otherwise not written, and the previous one."""
     first = world.batches[0]
     world.run(4)
     world.run(5, first)
@@ -130,13 +130,13 @@ def test_a_deleted_document_leaves_every_set(world: World):
 
 
 @pytest.mark.graph
-def test_tables_from_before_there_were_sets_serve_until_a_whole_set_is_there(world: World, tmp_path: Path):
-    """Nobody has to do anything."""
+def test_tables_without_a_set_are_active_until_a_set_is_complete(world: World, tmp_path: Path):
+    """No migration is needed."""
     for path in _tables(world):
         _without_set(path)
-    world.home(1).layout.set_mark("embeddings/lexical").unlink()
+    world.home(1).layout.set_state("embeddings/lexical").unlink()
     old, (first, second) = world.served(), world.batches
-    assert {set_of(path).set for path in _tables(world)} == {UNKNOWN}
+    assert {read_table_set(path).set for path in _tables(world)} == {UNKNOWN}
 
     world.run(1, first)
     half = world.served()
@@ -148,7 +148,7 @@ def test_tables_from_before_there_were_sets_serve_until_a_whole_set_is_there(wor
 
 
 @pytest.mark.graph
-def test_a_materialisation_says_which_set_it_is_of_and_whether_it_serves(world: World):
+def test_a_materialization_has_its_set_and_whether_it_is_active(world: World):
     """In the web UI."""
     first, second = world.batches
     world.run(4, first)
@@ -156,7 +156,7 @@ def test_a_materialisation_says_which_set_it_is_of_and_whether_it_serves(world: 
     world.run(4, second)
     whole = _metadata(second)
 
-    assert half["set"] == whole["set"] == world.home(4).set_marks["lexical"].set
+    assert half["set"] == whole["set"] == world.home(4).requested_sets["lexical"].set
     assert (half["set_is_current"], half["batches_missing"]) == (False, 1)
     assert (whole["set_is_current"], whole["batches_missing"]) == (True, 0)
     assert half["dagster/table_name"] == "embeddings/lexical"
@@ -165,7 +165,7 @@ def test_a_materialisation_says_which_set_it_is_of_and_whether_it_serves(world: 
 
 @pytest.mark.graph
 def test_tables_of_two_models_in_one_family_are_named(world: World):
-    """It takes a foreign hand, and is found."""
+    """This needs a manual copy, and is detected."""
     first = world.batches[0]
     world.run(4, first)
     (beside,) = _beside(world)

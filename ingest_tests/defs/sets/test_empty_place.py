@@ -1,4 +1,4 @@
-"""A set that never got a row serves nobody: whoever comes next takes its place, whole or not."""
+"""A set without a row is replaced by the next set at once, complete or not."""
 
 import shutil
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import pytest
 
 from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.home import open_home
-from ingest_assets.app.model_switch import building, cut_over, take_empty_place
+from ingest_assets.app.model_switch import cut_over, pending_switch, replace_empty_set
 from ingest_assets.app.status import status_object
 from ingest_assets.cli.plan import plan_object, set_sentence
 from ingest_assets.core.errors import ContractBroken
@@ -25,7 +25,7 @@ FAMILY = "embeddings/lexical"
 
 @dataclass
 class Faults:
-    """For whom the stage fails; a name that is part of all ids fails all."""
+    """The documents for which the stage fails; a part of all ids fails all."""
 
     names: list[str] = field(default_factory=list)
     meanwhile: Callable[[], object] = lambda: None
@@ -33,7 +33,7 @@ class Faults:
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
-    """None yet."""
+    """No faults yet."""
     made, faults = LexicalStage.rows, Faults()
 
     def rows(self, item, context):
@@ -48,7 +48,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
 
 @pytest.fixture
 def empty(world: World, faults: Faults) -> World:
-    """The first set's documents have failed, all of them."""
+    """A home in which every document of the first set has failed."""
     shutil.rmtree(world.root / "home" / "data" / "embeddings")
     faults.names = ["notes"]
     world.run(1)
@@ -59,19 +59,19 @@ def empty(world: World, faults: Faults) -> World:
 
 
 @pytest.mark.graph
-def test_the_next_set_serves_at_once_although_a_document_failed(empty: World, faults: Faults):
-    """One of ten thousand must not keep all others from being found where nothing was found before."""
+def test_the_next_set_is_active_at_once_although_a_document_failed(empty: World, faults: Faults):
+    """Where nothing was found before, one failure of many must not block the others."""
     faults.names = ["varroa"]
 
     empty.run(4)
 
-    assert building(empty.home(4), "lexical") is None
+    assert pending_switch(empty.home(4), "lexical") is None
     assert empty.documents() == {"notes:swarm.md", "notes:feeding.md"}
 
 
 @pytest.mark.graph
-def test_the_next_set_serves_from_its_first_batch_on(empty: World, faults: Faults):
-    """Also in a run of the servers, with no command around it: it writes straight to the serving place."""
+def test_the_next_set_is_active_from_its_first_batch(empty: World, faults: Faults):
+    """Also in a run of the servers: it writes directly to the active path."""
     first, home, places = empty.batches[0], empty.home(4), []
     faults.meanwhile = lambda: places.append(home.asset("lexical"))
     job = build_definitions().resolve_job_def(INGEST_ALL)
@@ -86,11 +86,11 @@ def test_the_next_set_serves_from_its_first_batch_on(empty: World, faults: Fault
     assert empty.documents()
 
 
-def test_a_first_run_that_was_stopped_before_any_table_blocks_nobody(world: World):
-    """It has left its mark."""
+def test_a_first_run_stopped_before_any_table_does_not_block_the_next(world: World):
+    """It has already recorded its set."""
     shutil.rmtree(world.root / "home" / "data" / "embeddings")
     home = world.home(1)
-    home.family("lexical").claim(home.set_marks["lexical"])
+    home.family("lexical").claim(home.requested_sets["lexical"])
 
     world.run(4, world.batches[0])
 
@@ -98,13 +98,13 @@ def test_a_first_run_that_was_stopped_before_any_table_blocks_nobody(world: Worl
 
 
 @pytest.mark.graph
-def test_a_set_that_has_waited_beside_an_empty_one_is_let_in(empty: World):
-    """Of homes that are in this state already, and of those whose other run wrote until now."""
+def test_a_set_that_waited_for_an_empty_one_becomes_active(empty: World):
+    """For homes that are in this state already, or whose other run wrote until now."""
     home = empty.home(4)
     other = FileLock(home.layout.family_lock(FAMILY), shared=True)
     other.acquire()
     empty.run(4, empty.batches[0])
-    beside, said = empty.documents(), status_object(open_home(home.layout.home, only_looks=True))
+    beside, said = empty.documents(), status_object(open_home(home.layout.home, read_only=True))
     other.release()
 
     cut_over(home, "lexical", lambda _line: None)
@@ -118,39 +118,37 @@ def test_a_set_that_has_waited_beside_an_empty_one_is_let_in(empty: World):
 
 
 @pytest.mark.graph
-def test_of_two_that_want_an_empty_place_the_second_leaves_it_to_the_one_that_writes(
-    empty: World, faults: Faults
-):
-    """Servers with other settings: tables of two sets never stand in one folder."""
+def test_of_two_new_sets_only_the_first_writer_takes_the_empty_place(empty: World, faults: Faults):
+    """For servers with other settings: a folder never has tables of two sets."""
     four = empty.home(4)
     five = empty.home(5)
     said: list[str] = []
-    faults.meanwhile = lambda: take_empty_place(five, "lexical", said.append)
+    faults.meanwhile = lambda: replace_empty_set(five, "lexical", said.append)
 
     empty.run(4)
 
     assert "has no rows, so" in said[0]
-    current = four.family("lexical").served()
+    current = four.family("lexical").serving()
     assert current is not None
-    assert current.set == four.set_marks["lexical"].set
-    assert five.asset("lexical") == f"{FAMILY}@{five.set_marks['lexical'].set}"
+    assert current.set == four.requested_sets["lexical"].set
+    assert five.asset("lexical") == f"{FAMILY}@{five.requested_sets['lexical'].set}"
     empty.run(5, empty.batches[0])
-    assert four.family("lexical").served() == current
+    assert four.family("lexical").serving() == current
 
 
-def test_a_plan_says_that_nothing_is_served_meanwhile(empty: World):
-    """And not that a set without a row serves on."""
+def test_a_plan_says_that_the_active_set_has_no_rows(empty: World):
+    """And not that it stays active."""
     empty.home(4)
 
-    found = plan_object(open_home(empty.root / "home", only_looks=True), None, ["lexical"], RunOptions())
+    found = plan_object(open_home(empty.root / "home", read_only=True), None, ["lexical"], RunOptions())
 
-    assert "has no rows, and gives way at once" in set_sentence(found["sets"][0])
+    assert "has no rows and is replaced at once" in set_sentence(found["sets"][0])
     assert found["sets"][0]["documents_to_embed"] == 3
 
 
 @pytest.mark.graph
-def test_a_set_with_a_row_is_not_given_up_for_half_of_another(empty: World, faults: Faults):
-    """One document that can be found is something to lose."""
+def test_a_set_with_a_row_is_not_replaced_by_an_incomplete_one(empty: World, faults: Faults):
+    """Even one searchable document must not be lost."""
     faults.names = ["swarm", "feeding"]
     empty.run(4)
     old = empty.served()

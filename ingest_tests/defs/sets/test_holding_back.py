@@ -1,10 +1,10 @@
-"""What keeps a new set from taking over: failures that may pass, and runs that still write."""
+"""What keeps a new set from becoming active: temporary failures, and runs that still write."""
 
 from collections.abc import Callable
 
 import pytest
 
-from ingest_assets.app.model_switch import building, cut_over
+from ingest_assets.app.model_switch import cut_over, pending_switch
 from ingest_assets.core.errors import ContractBroken, ItemTimeout
 from ingest_assets.embedders.errors import TextTooLong
 from ingest_assets.stages.lexical import LexicalStage
@@ -17,17 +17,17 @@ from ingest_tests.defs.sets.world import World
     ("error", "is_held"),
     [(ItemTimeout, True), (ZeroDivisionError, True), (ContractBroken, True), (TextTooLong, False)],
 )
-def test_only_what_can_never_be_done_does_not_hold_the_new_set_back(
+def test_only_permanent_failures_do_not_block_the_new_set(
     world: World, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_held: bool
 ):
-    """An endpoint that is down for an hour must not cost what the old set has; nor must a bug."""
+    """An endpoint that is down for an hour, or a bug, must not remove rows that the old set has."""
     old = world.served()
     whole = LexicalStage.rows
     monkeypatch.setattr(LexicalStage, "rows", _failing_for("varroa", error))
 
     world.run(4)
 
-    found = building(world.home(4), "lexical")
+    found = pending_switch(world.home(4), "lexical")
     assert (world.served() == old) is is_held
     assert (found is not None) is is_held
     if found is not None:
@@ -35,12 +35,12 @@ def test_only_what_can_never_be_done_does_not_hold_the_new_set_back(
         assert "held back by 1 failed, first notes:varroa.html [E_" in found.as_line()
         monkeypatch.setattr(LexicalStage, "rows", whole)
         world.run(4)
-    assert building(world.home(4), "lexical") is None
+    assert pending_switch(world.home(4), "lexical") is None
     assert len(world.documents()) == (3 if is_held else 2)
 
 
 def test_a_set_without_a_row_never_replaces_one_that_has_some(world: World, monkeypatch: pytest.MonkeyPatch):
-    """When nothing can be done at all, the settings are to blame and not the documents."""
+    """If everything fails, the settings are wrong and not the documents."""
     old = world.served()
     monkeypatch.setattr(LexicalStage, "rows", _failing_for("", TextTooLong))
 
@@ -51,17 +51,17 @@ def test_a_set_without_a_row_never_replaces_one_that_has_some(world: World, monk
 
 @pytest.mark.graph
 @pytest.mark.parametrize(("failing", "takes_over"), [("varroa", True), ("", False), ("notes", False)])
-def test_the_settings_say_how_many_failed_documents_a_new_set_may_lack(
+def test_the_settings_limit_the_failed_documents_of_a_new_set(
     world: World, monkeypatch: pytest.MonkeyPatch, failing: str, takes_over: bool
 ):
-    """One text that an endpoint refuses for ever must not block a switch for ever; more of them still do."""
+    """A text that an endpoint always rejects must not block a switch; many of them do."""
     old, whole = world.served(), LexicalStage.rows
     monkeypatch.setenv("INGEST_EMBEDDINGS__SWITCH_WITHOUT", "1")
     monkeypatch.setattr(LexicalStage, "rows", _failing_for(failing, ContractBroken))
 
     world.run(4)
 
-    assert (building(world.home(4), "lexical") is None) is takes_over
+    assert (pending_switch(world.home(4), "lexical") is None) is takes_over
     assert (world.served() != old) is takes_over
     monkeypatch.setattr(LexicalStage, "rows", whole)
     world.run(4)
@@ -69,8 +69,10 @@ def test_the_settings_say_how_many_failed_documents_a_new_set_may_lack(
 
 
 @pytest.mark.graph
-def test_a_document_that_was_not_tried_is_never_let_go(world: World, monkeypatch: pytest.MonkeyPatch):
-    """Only what has failed counts as failed; a batch that is still to come is not lacking by one document."""
+def test_a_document_without_an_attempt_always_blocks_the_switch(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """Only failed documents count as failed; a batch that was not run yet is missing."""
     old = world.served()
     monkeypatch.setenv("INGEST_EMBEDDINGS__SWITCH_WITHOUT", "9")
 
@@ -80,8 +82,8 @@ def test_a_document_that_was_not_tried_is_never_let_go(world: World, monkeypatch
 
 
 @pytest.mark.graph
-def test_nobody_cuts_over_while_another_run_writes(world: World):
-    """The last one to finish does; a command that finds nothing to compute does too."""
+def test_no_switch_while_another_run_writes(world: World):
+    """The last run to finish switches; so does a command that has nothing to compute."""
     old, home = world.served(), world.home(4)
     writer = FileLock(home.layout.family_lock("embeddings/lexical"), shared=True)
     writer.acquire()
@@ -94,7 +96,7 @@ def test_nobody_cuts_over_while_another_run_writes(world: World):
 
     assert busy == old
     assert left is None
-    assert "serves from now on" in said[0]
+    assert "is now active" in said[0]
     assert world.served() != old
 
 

@@ -1,4 +1,4 @@
-"""A new set from an endpoint that changes its model half-way: the old set serves on."""
+"""A new set from an endpoint that changes its model half-way: the old set stays active."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from ingest_assets.app.graph import stages_between
 from ingest_assets.app.home import Home, open_home
-from ingest_assets.app.model_switch import building
+from ingest_assets.app.model_switch import pending_switch
 from ingest_assets.embedders.providers import close_dense
 from ingest_tests.conftest import write_notes
 from ingest_tests.embedders.vector_server import DIM, right_answer, serving
@@ -41,16 +41,16 @@ class World:
         write_notes(root / "notes")
 
     def home(self, model: str) -> Home:
-        """With this model in the settings."""
+        """Return the home with this model in the settings."""
         (self.path / "ingest.toml").write_text(SETTINGS.format(model=model, dim=DIM, url=self.url))
         return open_home(self.path)
 
     def run(self, model: str, *batches: str, stages: tuple[str, ...] = ()) -> None:
-        """Dense vectors of these batches, or of all."""
+        """Compute dense vectors of these batches, or of all."""
         run_batches(self.home(model), [*stages, "dense"], {}, reason="test", only=batches or None)
 
     def served(self) -> dict[str, bytes]:
-        """What a reader finds."""
+        """Return the active tables, as a reader finds them."""
         return {
             path.stem: path.read_bytes() for path in (self.path / "data/embeddings/dense").glob("*.parquet")
         }
@@ -58,13 +58,13 @@ class World:
 
 @pytest.fixture
 def dims() -> dict[str, int]:
-    """How long the endpoint's vectors are now."""
+    """Set the current length of the endpoint's vectors."""
     return {"now": DIM}
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dims: dict[str, int]) -> Iterator[World]:
-    """All notes embedded with the model `old`."""
+    """A home with all notes embedded by the model `old`."""
 
     def script(number: int, texts: list[str]) -> Reply:
         return right_answer(texts, dims["now"])
@@ -82,10 +82,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dims: dict[str, int])
 
 @pytest.mark.graph
 @pytest.mark.parametrize("opens_anew", [False, True], ids=["in one process", "before the next"])
-def test_another_model_half_way_does_not_let_half_a_set_serve(
+def test_a_model_change_half_way_does_not_activate_half_a_set(
     world: World, dims: dict[str, int], opens_anew: bool
 ):
-    """The endpoint's fault is not the documents': once it is mended, the set is completed and serves."""
+    """The documents are fine: once the endpoint is fixed, the set is completed and active."""
     old, (first, second) = world.served(), world.home("new").ledger.batches()
     world.run("new", first)
     if opens_anew:
@@ -94,7 +94,7 @@ def test_another_model_half_way_does_not_let_half_a_set_serve(
     dims["now"] = 5
     world.run("new", second)
 
-    found = building(world.home("new"), "dense")
+    found = pending_switch(world.home("new"), "dense")
     assert found is not None
     assert {error.code for error in found.holding} == {"E_ENDPOINT_DIMENSION"}
     assert len(old) == 2
@@ -103,6 +103,6 @@ def test_another_model_half_way_does_not_let_half_a_set_serve(
     dims["now"] = DIM
     close_dense()
     world.run("new", second)
-    assert building(world.home("new"), "dense") is None
+    assert pending_switch(world.home("new"), "dense") is None
     assert set(world.served()) == set(old)
     assert world.served() != old

@@ -1,4 +1,4 @@
-"""A home whose settings decide which set of the lexical family is made, and who serves meanwhile."""
+"""A home whose settings decide which lexical set is built, and which one is active."""
 
 import hashlib
 import shutil
@@ -27,17 +27,17 @@ min_term_chars = {chars}
 
 @dataclass
 class World:
-    """A home with notes in two batches; its settings decide which set of the lexical family is made."""
+    """A home with notes in two batches; its settings decide which lexical set is built."""
 
     root: Path
 
     def home(self, chars: int) -> Home:
-        """With terms of so many characters."""
+        """Return the home with this minimum length of terms."""
         (self.root / "home" / "ingest.toml").write_text(SETTINGS.format(chars=chars))
         return open_home(self.root / "home")
 
     def run(self, chars: int, *batches: str, stages: list[str] | None = None) -> RunReport:
-        """The family's tables of these batches, or of all."""
+        """Build the family's tables of these batches, or of all."""
         return run_batches(self.home(chars), stages or ["lexical"], {}, reason="test", only=batches or None)
 
     @property
@@ -45,16 +45,16 @@ class World:
         return list(open_home(self.root / "home").ledger.batches())
 
     def served(self, asset: str = "embeddings/lexical") -> dict[str, str]:
-        """What a reader finds: each batch with the bytes of its table."""
+        """Return the active tables' bytes by batch, as a reader finds them."""
         paths = (self.root / "home" / "data" / asset).glob("*.parquet")
         return {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
     def documents(self, asset: str = "embeddings/lexical") -> set[str]:
-        """Whose rows a reader finds."""
+        """Return the documents that have rows in the active set."""
         return set(pl.read_parquet(self.root / "home" / "data" / asset / "*.parquet")["doc_id"])
 
     def rebuilt(self, chars: int, tmp_path: Path) -> dict[str, str]:
-        """What a home gets that has never seen other settings."""
+        """Return the tables of a new home with only the current settings."""
         shutil.copytree(self.root, tmp_path / "rebuilt")
         fresh = World(tmp_path / "rebuilt")
         shutil.rmtree(fresh.root / "home" / "data" / "embeddings")

@@ -1,1 +1,1 @@
-"""Acquiring what is queued."""
+"""Tests of acquiring queued artifacts."""

@@ -1,4 +1,4 @@
-"""A ledger, a store and a fetcher that may visit the loopback, and a batch to acquire, on a clock of ours."""
+"""A ledger, a store, a fetcher that can use the loopback, and a batch to acquire, with a fake clock."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ import pytest
 from opentelemetry.metrics import Meter
 
 from ingest_assets.core.layout import Layout
-from ingest_assets.intake.batches import give_homes
+from ingest_assets.intake.batches import assign_batches
 from ingest_assets.intake.fetch import Fetcher, Network
 from ingest_assets.intake.ledger import Ledger
-from ingest_assets.intake.queue.acquire import Acquirer, Acquisition, Desk, GetBytes
+from ingest_assets.intake.queue.acquire import Acquirer, Acquisition, GetBytes, QueueServices
 from ingest_assets.intake.queue.acquired import Catalogue
 from ingest_assets.intake.queue.artifacts import Artifact, NewArtifact
 from ingest_assets.intake.queue.metrics import Measures
@@ -31,7 +31,7 @@ EASY_QUEUE = {"retry_backoff_seconds": 60, "jitter_seconds": 0, "max_per_host": 
 
 @dataclass
 class Intake:
-    """Everything that acquires, on one home."""
+    """Everything that acquires, in one home."""
 
     layout: Layout
     ledger: Ledger
@@ -59,17 +59,17 @@ class Intake:
         return Measures(self.ledger.database, self.meter)
 
     def add(self, artifact_id: str, **place: Any) -> str:
-        """Queue something, in a batch; gives the batch."""
+        """Queue an artifact in a batch and return the batch."""
         self.queue.enqueue([NewArtifact(artifact_id=artifact_id, **place)], self.now)
-        give_homes(self.ledger, BatchLimits(), self.now)
+        assign_batches(self.ledger, BatchLimits(), self.now)
         return self[artifact_id].batch or ""
 
     def run(self, batch: str, clock: Callable[[], float] | None = None) -> Acquisition:
-        """What a run of the batch acquires."""
+        """Run the batch and return the result."""
         return self.acquirer(clock).run(batch)
 
     def acquirer(self, clock: Callable[[], float] | None = None) -> Acquirer:
-        """For one run. What is known of hosts lasts as long as the process, as in the product."""
+        """An acquirer for one run. The state of hosts lasts as long as the process, as in the product."""
         options = FetchOptions(**(EASY_FETCH | self.fetch))
         blobs = ContentStore(self.layout)
         fetcher = self._fetchers.setdefault(
@@ -77,7 +77,7 @@ class Intake:
         )
         database = self.ledger.database
         return Acquirer(
-            Desk(
+            QueueServices(
                 self.queue,
                 Catalogue(self.ledger),
                 Quotas(database, self.options.quotas),
@@ -109,7 +109,7 @@ class Intake:
         return found
 
     def living(self) -> dict[str, str]:
-        """The documents that the tables are to hold, with the hashes of their bytes."""
+        """Return the documents that the tables must have, with their hashes."""
         return {d.doc_id: d.content_hash for d in self.ledger.documents() if not d.is_deleted()}
 
 

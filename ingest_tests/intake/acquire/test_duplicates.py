@@ -1,4 +1,4 @@
-"""Identical bytes: one document, whoever came first; the others are skipped and name it."""
+"""Identical bytes: one document, in any order; the other artifacts are skipped and name it."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_assets.core.layout import Layout
-from ingest_assets.intake.batches import give_homes
+from ingest_assets.intake.batches import assign_batches
 from ingest_assets.intake.folders.changes import ScanLimits
 from ingest_assets.intake.folders.scan import ScanReport, scan_sources
 from ingest_assets.intake.folders.walk import Exclusions
@@ -30,11 +30,11 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_the_lowest_number_wins_whatever_came_first(intake: Intake, site: Site) -> None:
-    """The second of the list is acquired before the first, and gives way to it."""
+def test_the_lowest_number_wins_in_any_order(intake: Intake, site: Site) -> None:
+    """The second artifact of the list is acquired first and replaced by the first."""
     pages = {name: site.page(f"/{name}", lambda v: v.reply(200, PDF)) for name in ("first", "second")}
     intake.queue.enqueue([NewArtifact(artifact_id=n, url=url) for n, url in pages.items()], NOW)
-    batches = sorted(give_homes(intake.ledger, BatchLimits(max_documents=1), NOW))
+    batches = sorted(assign_batches(intake.ledger, BatchLimits(max_documents=1), NOW))
     revisions = intake.ledger.batches()
 
     intake.run(batches[1])
@@ -47,10 +47,10 @@ def test_the_lowest_number_wins_whatever_came_first(intake: Intake, site: Site) 
     assert intake.ledger.batches()[batches[1]] > max(revisions.values()), "its rows have to leave the tables"
 
 
-def test_an_artifact_with_the_bytes_of_a_watched_file_is_skipped_until_the_file_goes(
+def test_an_artifact_equal_to_a_watched_file_is_skipped_until_the_file_is_deleted(
     intake: Intake, tmp_path: Path
 ) -> None:
-    """Nothing is lost by the file's end: the artifact takes its place, without a further attempt."""
+    """Nothing is lost: the artifact becomes the document, without another attempt."""
     folder = Folder(intake, tmp_path / "docs")
     folder.write("a.md", "one")
     folder.scan()
@@ -69,8 +69,8 @@ def test_an_artifact_with_the_bytes_of_a_watched_file_is_skipped_until_the_file_
     assert intake["copy"].batch in report.batches
 
 
-def test_an_artifact_follows_the_file_that_it_repeats(intake: Intake, tmp_path: Path) -> None:
-    """A file that moves is still the document; only its id is another."""
+def test_an_artifact_names_the_new_id_of_a_moved_file(intake: Intake, tmp_path: Path) -> None:
+    """A moved file is still the document; only its id changes."""
     folder = Folder(intake, tmp_path / "docs")
     folder.write("a.md", "one")
     folder.scan()
@@ -86,17 +86,17 @@ def test_an_artifact_follows_the_file_that_it_repeats(intake: Intake, tmp_path: 
     assert intake.living().keys() == {"docs:z.md"}
 
 
-def test_an_id_that_is_a_files_is_refused(intake: Intake, tmp_path: Path, site: Site) -> None:
+def test_an_artifact_with_the_id_of_a_file_is_refused(intake: Intake, tmp_path: Path, site: Site) -> None:
     """Two documents must not be one row."""
     folder = Folder(intake, tmp_path / "docs")
     folder.write("a.md", "one")
     folder.scan()
 
-    found = intake.acquire("docs:a.md", site.page("/a", lambda v: v.reply(200, PDF)))
+    artifact = intake.acquire("docs:a.md", site.page("/a", lambda v: v.reply(200, PDF)))
 
-    assert found.state == "error"
-    assert found.last_error is not None
-    assert (found.last_error.category, found.last_error.code) == ("input", "E_ID_TAKEN")
+    assert artifact.state == "error"
+    assert artifact.last_error is not None
+    assert (artifact.last_error.category, artifact.last_error.code) == ("input", "E_ID_TAKEN")
     assert intake.living() == {"docs:a.md": sha256("one")}
 
 
@@ -123,7 +123,7 @@ class Folder:
 
 @dataclass
 class World:
-    """A watched folder, files that are queued by path, and what must be known of them."""
+    """A watched folder, files that are queued by path, and what is expected of them."""
 
     root: Path
     queued: dict[str, Path] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class World:
         (self.root / "list").mkdir()
 
     def act(self, action: str, name: str, content: str) -> None:
-        """One thing that happens."""
+        """Do one step of a history."""
         self.intake.now += 60
         if action == "write":
             self.folder.write(name, content)
@@ -151,19 +151,19 @@ class World:
             self.run(self.intake)
 
     def run(self, intake: Intake) -> None:
-        """Everything there is to do, in this order of batches."""
+        """Run everything that is due, in this order of batches."""
         self.folder.scan()
         for batch in intake.ledger.batches():
             intake.run(batch)
 
     def settled(self) -> dict[str, str]:
-        """After a refresh of all and a run of all, the documents."""
+        """Return the documents after a refresh of all and a run of all."""
         self.act("refresh", "", "")
         self.act("run", "", "")
         return self.intake.living()
 
     def expected(self) -> tuple[dict[str, str], dict[str, str]]:
-        """All files, and of the queued ones those whose bytes nobody with a lower number has."""
+        """All files, and the queued ones whose content has no document with a lower number."""
         ledger = self.intake.ledger
         documents = {f"docs:{p.name}": p.read_text() for p in self.folder.path.iterdir()}
         numbers = {d.doc_id: d.seq for d in ledger.documents() if d.resolver is None}
@@ -185,8 +185,8 @@ actions = st.tuples(
 
 
 @given(st.lists(actions, max_size=14))
-def test_whatever_happens_every_text_is_a_document_once(history: list[tuple[str, str, str]]) -> None:
-    """Files are documents always; queued copies are skipped, and name the one with the lowest number."""
+def test_after_any_history_every_text_is_one_document(history: list[tuple[str, str, str]]) -> None:
+    """Files are always documents; queued copies are skipped and name the one with the lowest number."""
     root = Path(tempfile.mkdtemp())
     try:
         world = World(root)

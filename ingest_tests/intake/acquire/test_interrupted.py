@@ -1,4 +1,4 @@
-"""An interrupt while artifacts are on their way."""
+"""An interrupt during downloads."""
 
 import os
 import signal
@@ -11,10 +11,8 @@ from ingest_tests.intake.fetch.site import Site, Visit
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_interrupt_returns_only_when_what_is_under_way_was_given_back(
-    intake: Intake, site: Site, workers: int
-) -> None:
-    """Whoever ends the process next must not leave leases behind; pieces may be far apart."""
+def test_an_interrupt_returns_after_all_leases_are_released(intake: Intake, site: Site, workers: int) -> None:
+    """The process may be killed next, and then leases must not remain; pieces can be far apart."""
 
     def dawdle(visit: Visit) -> None:
         visit.begin(200, content_length=1000)
@@ -39,10 +37,8 @@ def test_an_interrupt_returns_only_when_what_is_under_way_was_given_back(
     assert ended == [("queued", 0)] * 2
 
 
-def test_a_server_that_says_nothing_does_not_keep_the_lease_of_an_interrupted_run(
-    intake: Intake, site: Site
-) -> None:
-    """After the grace the artifact is free, though the thread still waits for a first byte."""
+def test_a_silent_server_does_not_keep_the_lease_of_an_interrupted_run(intake: Intake, site: Site) -> None:
+    """After the grace period the artifact is free, although the thread still waits for a first byte."""
 
     def silent(visit: Visit) -> None:
         visit.is_over.wait(0.3)

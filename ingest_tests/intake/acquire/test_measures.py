@@ -1,4 +1,4 @@
-"""What a meter hears of acquiring, and what the ledger counts: the same figures."""
+"""A meter and the ledger count the same."""
 
 from collections import Counter
 from typing import Any
@@ -11,7 +11,7 @@ from ingest_tests.intake.fetch.site import PDF, Site
 
 
 class Gauge:
-    """A meter of its own, and what it heard."""
+    """A meter and the values it recorded."""
 
     def __init__(self, intake: Intake) -> None:
         self._reader = InMemoryMetricReader()
@@ -25,7 +25,7 @@ class Gauge:
 
 
 def by(points: list[Any], label: str) -> Counter[str]:
-    """The sums of a metric by one of its labels."""
+    """Return the sums of a metric by one of its labels."""
     found: Counter[str] = Counter()
     for point in points:
         found[point.attributes[label]] += point.value
@@ -33,7 +33,7 @@ def by(points: list[Any], label: str) -> Counter[str]:
 
 
 def test_the_meter_and_the_ledger_count_the_same(intake: Intake, site: Site) -> None:
-    """Endings by state, retries, throttles, bytes and times, and the depth of the queue."""
+    """Ends by state, retries, throttles, bytes and times, and the queue depth."""
     gauge = Gauge(intake)
     pages = {
         "good": lambda v: v.reply(200, PDF),

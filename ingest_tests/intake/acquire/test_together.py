@@ -1,4 +1,4 @@
-"""Several processes and threads at the same queue: caps hold, nothing is done twice, a stop loses nothing."""
+"""Several processes and threads on one queue: limits hold, no work is done twice, a stop loses nothing."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ingest_assets.intake.batches import give_homes
+from ingest_assets.intake.batches import assign_batches
 from ingest_assets.intake.queue.artifacts import NewArtifact
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.settings.intake import BatchLimits, QuotaOptions
@@ -18,15 +18,14 @@ from ingest_tests.intake.acquire.conftest import Intake
 from ingest_tests.intake.fetch.site import PDF, Site, Visit
 
 WORKER = "ingest_tests.intake.acquire.worker"
-PATIENCE_S = 15.0  # less than a request may take; only a cap that is too low makes anybody wait so long
+MAX_LEASE_WAIT_S = 15.0  # less than the request timeout; only a limit that is too low causes such a wait
 
 
 class Crowd:
     """Counts how many requests a site answers at the same time.
 
-    A visitor stays until `company` are inside or nobody is left to come, so that what is seen does not
-    depend on how quick this machine is; it stays `seconds` longer, in which one too many could come.
-    """
+    A request stays open until `company` are open or no more can come, so that the result does not depend on
+    the speed of the machine, and then for `seconds`, in which one too many could come."""
 
     def __init__(self, seconds: float, company: int = 1, guests: int = 0) -> None:
         self._seconds, self._company, self._guests = seconds, company, guests
@@ -46,7 +45,7 @@ class Crowd:
                 self._full += 1
             self._changed.notify_all()
             self._changed.wait_for(
-                lambda: self._full > full_before or self._came >= self._guests > 0, PATIENCE_S
+                lambda: self._full > full_before or self._came >= self._guests > 0, MAX_LEASE_WAIT_S
             )
             self.in_company += self._full > full_before
         time.sleep(self._seconds)
@@ -57,11 +56,11 @@ class Crowd:
 
 
 def queued(intake: Intake, site: Site, handler: Crowd, count: int) -> str:
-    """So many pages of the site in one batch."""
+    """Return that many pages of the site in one batch."""
     urls = [site.page(f"/{number}.pdf", handler) for number in range(count)]
-    found = [NewArtifact(artifact_id=url, url=url) for url in urls]
-    intake.queue.enqueue(found, time.time())
-    (batch,) = give_homes(intake.ledger, BatchLimits(), time.time())
+    new = [NewArtifact(artifact_id=url, url=url) for url in urls]
+    intake.queue.enqueue(new, time.time())
+    (batch,) = assign_batches(intake.ledger, BatchLimits(), time.time())
     return batch
 
 
@@ -69,7 +68,7 @@ def queued(intake: Intake, site: Site, handler: Crowd, count: int) -> str:
 def test_four_processes_never_ask_one_host_for_more_than_three_documents_at_a_time(
     intake_on_each: Intake, ledger_is_at: Path | str, site: Site
 ) -> None:
-    """And they do ask for three most of the time; each document is fetched once."""
+    """And three most of the time; each document is fetched once."""
     count = 45
     crowd = Crowd(0.1, company=3, guests=count)
     batch = queued(intake_on_each, site, crowd, count)
@@ -92,7 +91,7 @@ def test_four_processes_never_ask_one_host_for_more_than_three_documents_at_a_ti
 
 
 def _started(workers: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]:
-    """Give the word to all before anybody is waited for."""
+    """Start all before the first is waited for."""
     for worker in workers:
         assert worker.stdin is not None
         worker.stdin.write("\n")
@@ -119,8 +118,8 @@ def test_two_runs_of_one_batch_share_its_work(intake_on_each: Intake, site: Site
     assert sum(report.ended["done"] for report in reports) == 20
 
 
-def test_a_quota_bounds_how_often_a_resolver_is_asked(intake: Intake, site: Site) -> None:
-    """Three at once, the others when the bucket has filled again; every wait is counted."""
+def test_a_quota_limits_the_requests_of_a_resolver(intake: Intake, site: Site) -> None:
+    """Three at once, the others when the bucket has refilled; every wait is counted."""
     intake.queue_options = {"quotas": {"http": QuotaOptions(rate=3, per_seconds=0.6)}}
     batch = queued(intake, site, Crowd(0), 9)
 
@@ -132,8 +131,8 @@ def test_a_quota_bounds_how_often_a_resolver_is_asked(intake: Intake, site: Site
     assert intake.measures.totals().throttled > 0
 
 
-def test_a_quota_that_is_used_up_for_long_gives_the_rest_back_untried(intake: Intake, site: Site) -> None:
-    """A run does not sit and wait for an hour."""
+def test_a_long_wait_for_a_quota_releases_the_rest(intake: Intake, site: Site) -> None:
+    """A run does not wait for an hour."""
     intake.queue_options = {"quotas": {"http": QuotaOptions(rate=2, per_seconds=3600)}}
     crowd = Crowd(0)
     batch = queued(intake, site, crowd, 5)
@@ -141,14 +140,14 @@ def test_a_quota_that_is_used_up_for_long_gives_the_rest_back_untried(intake: In
     report = intake.run(batch, clock=time.time)
 
     waiting = [a for a in intake.queue.find(Filter()) if a.state == "queued"]
-    assert report.ended == {"done": 2, "given back": 3}
+    assert report.ended == {"done": 2, "released": 3}
     assert [a.attempts for a in waiting] == [0, 0, 0]
     assert min(a.not_before for a in waiting) > time.time() + 1000
     assert len(crowd.served) == 2
 
 
-def test_a_run_that_is_interrupted_gives_back_what_is_under_way(intake: Intake, site: Site) -> None:
-    """No attempt is lost, no lease stays, and what came is continued."""
+def test_an_interrupted_run_releases_its_leases(intake: Intake, site: Site) -> None:
+    """No attempt is lost, no lease remains, and received bytes are continued."""
     body = PDF * 3000
     begun = threading.Event()
 
@@ -169,7 +168,7 @@ def test_a_run_that_is_interrupted_gives_back_what_is_under_way(intake: Intake, 
     begun_then_stopped.start()
     report = acquirer.run(batch)
 
-    assert report.ended == {"given back": 1}
+    assert report.ended == {"released": 1}
     assert (intake["a"].state, intake["a"].attempts, intake["a"].leased_by) == ("queued", 0, None)
 
     intake.run(batch)
@@ -179,8 +178,8 @@ def test_a_run_that_is_interrupted_gives_back_what_is_under_way(intake: Intake, 
 
 @pytest.mark.slow
 def test_a_lease_is_kept_alive_for_as_long_as_the_download_takes(intake: Intake, site: Site) -> None:
-    """Heartbeats: nobody else gets the artifact, though its lease would have ended long ago."""
-    times = iter(range(0, 10_000_000, 10))  # every look at the clock is ten seconds later
+    """Heartbeats: no other worker gets the artifact, although its lease would have expired long ago."""
+    times = iter(range(0, 10_000_000, 10))  # the clock moves ten seconds with every call
 
     def slow(visit: Visit) -> None:
         visit.begin(200, content_length=4)
@@ -207,7 +206,7 @@ def test_a_lease_is_kept_alive_for_as_long_as_the_download_takes(intake: Intake,
 
 
 def test_a_worker_whose_lease_was_given_to_another_changes_nothing(intake: Intake, site: Site) -> None:
-    """It is too late: the other one's bytes are the ones that count."""
+    """It is too late: the other worker's bytes count."""
     taken = threading.Event()
     go_on = threading.Event()
 
@@ -235,7 +234,7 @@ def test_a_worker_whose_lease_was_given_to_another_changes_nothing(intake: Intak
 
 
 def test_a_ledger_that_breaks_ends_the_acquisition_with_its_error(intake: Intake, site: Site) -> None:
-    """Threads must not die in silence."""
+    """Threads must not end silently."""
     batch = intake.add("a", url=site.page("/a", lambda v: v.reply(200, PDF)))
     with intake.ledger.begin() as connection:
         connection.exec_driver_sql("DROP TABLE documents")

@@ -1,4 +1,4 @@
-"""A site, a store, a fetcher that may visit the loopback, and a clock that the tests turn."""
+"""A site, a store, a fetcher that can use the loopback, and a clock that tests set."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ NOW = 1_714_560_000.0  # 2024-05-01 10:40 UTC
 
 
 @dataclass
-class Hands:
-    """A clock that only moves when somebody sleeps or turns it."""
+class ManualClock:
+    """A clock that only moves when code sleeps or a test sets it."""
 
     now_s: float = NOW
     sleeps: list[float] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Hands:
 
 
 class Switchboard(httpcore.NetworkBackend):
-    """Connects every address to the loopback, and writes down which was dialled."""
+    """Connects every address to the loopback and records which address was requested."""
 
     def __init__(self) -> None:
         self.dialled: list[str] = []
@@ -47,10 +47,10 @@ class Switchboard(httpcore.NetworkBackend):
 
 @dataclass
 class Desk:
-    """Makes fetchers on one home. The loopback is allowed and nobody waits, unless a test says otherwise."""
+    """Creates fetchers in one home. By default the loopback is allowed and there are no pauses."""
 
     home: Path
-    hands: Hands = field(default_factory=Hands)
+    hands: ManualClock = field(default_factory=ManualClock)
 
     @property
     def layout(self) -> Layout:
@@ -61,36 +61,36 @@ class Desk:
         return ContentStore(self.layout)
 
     def fetcher(self, network: Network | None = None, clock: Clock | None = None, **options: Any) -> Fetcher:
-        """A fetcher on the real clock."""
+        """A fetcher with the real clock."""
         easy = {"allow_private": True, "politeness_delay_s": 0, "idle_timeout_s": 5, "total_timeout_s": 20}
         return Fetcher(self.store, FetchOptions(**(easy | options)), media_type, network=network, clock=clock)
 
     def fetch(self, url: str, **options: Any) -> Fetched:
-        """One fetch that must bring a document."""
+        """Fetch and expect a document."""
         came = self.fetcher(**options).fetch(url)
         assert isinstance(came, Fetched)
         return came
 
     def failure(self, url: str, **options: Any) -> FetchError:
-        """One fetch that must fail."""
+        """Fetch and expect an error."""
         with pytest.raises(FetchError) as caught:
             self.fetcher(**options).fetch(url)
         assert "\n" not in str(caught.value)
         return caught.value
 
     def blobs(self) -> list[Path]:
-        """Every finished file of the store."""
+        """Return every finished file of the store."""
         return sorted(path for path in (self.layout.blobs / "sha256").rglob("*") if path.is_file())
 
     def partials(self) -> list[Path]:
-        """Everything that is not finished."""
+        """Return every unfinished file."""
         return sorted(self.layout.partials.glob("*"))
 
 
 def tried(
     fetcher: Fetcher, url: str, attempts: int = 3
 ) -> tuple[Fetched | NotModified | None, list[FetchError]]:
-    """What a queue does: again while the error says so and attempts are left."""
+    """Retry like a queue: while the error is retryable and attempts are left."""
     errors: list[FetchError] = []
     while len(errors) < attempts:
         try:

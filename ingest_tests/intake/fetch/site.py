@@ -1,4 +1,4 @@
-"""A web site on the loopback, on raw sockets: it can lie, dawdle and hang up as real servers do."""
+"""A web site on the loopback, on raw sockets: it can lie, delay and hang up like real servers."""
 
 import contextlib
 import socket
@@ -15,7 +15,7 @@ Handler = Callable[["Visit"], None]
 
 @dataclass
 class Visit:
-    """One request, and the way to answer it; `number` counts the visits to this path from one."""
+    """One request, and the way to respond; `number` counts the requests to this path from one."""
 
     path: str
     headers: dict[str, str]
@@ -24,22 +24,22 @@ class Visit:
     is_over: threading.Event
 
     def send(self, content: bytes) -> None:
-        """Put bytes on the wire as they are."""
+        """Send bytes unchanged."""
         self.connection.sendall(content)
 
     def begin(self, status: int, **headers: Any) -> None:
-        """Status and headers; `content_length=5` becomes `content-length: 5`."""
+        """Send status and headers; `content_length=5` becomes `content-length: 5`."""
         lines = [f"HTTP/1.1 {status} Whatever", "Connection: close"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
     def reply(self, status: int = 200, body: bytes = b"", **headers: Any) -> None:
-        """A whole and honest answer."""
+        """Send a complete and correct response."""
         self.begin(status, content_length=len(body), **headers)
         self.send(body)
 
     def serve(self, body: bytes, etag: str, cut_at: int | None = None) -> None:
-        """A file as a good server gives it, ranges included; `cut_at` hangs up after so many bytes of it."""
+        """Send a file like a good server, ranges included; `cut_at` hangs up after that many bytes."""
         start, status, headers = 0, 200, {"etag": etag}
         asked = self.headers.get("range", "")
         if asked and self.headers.get("if-range", etag) == etag:
@@ -51,7 +51,7 @@ class Visit:
 
 @dataclass
 class Site:
-    """Pages by path. Every request is written down."""
+    """Pages by path. Records every request."""
 
     pages: dict[str, Handler] = field(default_factory=dict)
     visits: list[Visit] = field(default_factory=list)
@@ -66,21 +66,21 @@ class Site:
         self.port = self._listener.getsockname()[1]
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
-        """Where a page is."""
+        """Return the URL of a page."""
         return f"{'https' if self.tls else 'http'}://{host}:{self.port}{path}"
 
     def page(self, path: str, handler: Handler) -> str:
-        """Put a page up and say where it is."""
+        """Add a page and return its URL."""
         self.pages[path] = handler
         return self.url(path)
 
     def count(self, path: str) -> int:
-        """Requests for a page so far."""
+        """Return the number of requests for a page."""
         return self._seen[path]
 
     @contextlib.contextmanager
     def open(self) -> Iterator["Site"]:
-        """The site while it is up."""
+        """Serve the site during the `with` block."""
         accepting = threading.Thread(target=self._accept, daemon=True)
         accepting.start()
         try:

@@ -1,4 +1,4 @@
-"""Every kind of answer has its error, category and message; transient ones come right by themselves."""
+"""Every kind of response has its error, category and message; transient errors can be retried."""
 
 import hashlib
 
@@ -17,7 +17,7 @@ UNKNOWN = (204, 206, 304, 402, 406, 418, 451, 501, 505, 599)
 
 
 def test_a_document_is_stored_under_its_hash(site: Site, desk: Desk):
-    """The whole of it, with what the server said about it."""
+    """Completely, with what the server sent about it."""
     url = site.page("/a.pdf", lambda v: v.reply(body=PDF, etag='"one"', last_modified="yesterday"))
 
     came = desk.fetch(url)
@@ -32,7 +32,7 @@ def test_a_document_is_stored_under_its_hash(site: Site, desk: Desk):
 
 
 def test_identical_bytes_are_stored_once(site: Site, desk: Desk):
-    """Two URLs, one blob; the second fetch says that it knew the bytes."""
+    """Two URLs, one blob; the second fetch reports known bytes."""
     first = desk.fetch(site.page("/a", lambda v: v.reply(body=PDF)))
     written = first.path.stat().st_mtime_ns
 
@@ -44,7 +44,7 @@ def test_identical_bytes_are_stored_once(site: Site, desk: Desk):
     assert first.path.stat().st_mtime_ns == written
 
 
-def test_a_server_that_fails_twice_gives_the_document_at_the_third_attempt(site: Site, desk: Desk):
+def test_a_server_that_fails_twice_is_retried(site: Site, desk: Desk):
     """503 twice, then 200."""
 
     def page(visit: Visit) -> None:
@@ -56,11 +56,11 @@ def test_a_server_that_fails_twice_gives_the_document_at_the_third_attempt(site:
     assert [(e.code, e.category, e.detail["status"]) for e in errors] == [
         ("E_FETCH_UNAVAILABLE", "provider", 503)
     ] * 2
-    assert str(errors[0]) == f"{url} answered 503 Service Unavailable; it is tried again later."
+    assert str(errors[0]) == f"{url} answered 503 Service Unavailable; will be retried."
 
 
-def test_a_server_that_asks_for_a_pause_gets_it(site: Site, desk: Desk):
-    """429 with Retry-After: nothing is sent to that host until the time is over."""
+def test_retry_after_pauses_the_host(site: Site, desk: Desk):
+    """429 with Retry-After: no request to that host until the time is over."""
 
     def page(visit: Visit) -> None:
         visit.reply(429, retry_after=7) if visit.number == 1 else visit.reply(body=PDF)
@@ -76,13 +76,13 @@ def test_a_server_that_asks_for_a_pause_gets_it(site: Site, desk: Desk):
     assert [e.code for e in errors] == ["E_FETCH_RATE_LIMITED", "E_FETCH_HOST_RESTING"]
     assert [e.category for e in errors] == ["provider", "provider"]
     assert [e.detail["retry_after_s"] for e in errors] == [7, 7]
-    assert "asks to wait 7 s" in str(errors[0])
-    assert "is left alone until 2024-05-01 10:40:07 UTC" in str(errors[1])
+    assert "(Retry-After: 7 s)" in str(errors[0])
+    assert "is paused until 2024-05-01 10:40:07 UTC" in str(errors[1])
     assert sent == 1
     assert isinstance(came, Fetched)
 
 
-def test_a_missing_document_is_asked_for_once(site: Site, desk: Desk):
+def test_a_missing_document_is_requested_once(site: Site, desk: Desk):
     """404 is final, and the message says what to do."""
     url = site.page("/gone.pdf", lambda v: v.reply(404, b"<html>nope</html>"))
 
@@ -96,8 +96,8 @@ def test_a_missing_document_is_asked_for_once(site: Site, desk: Desk):
 
 
 @pytest.mark.parametrize("status", TRANSIENT + PERMANENT + UNKNOWN)
-def test_a_status_decides_whether_it_is_tried_again(status: int, site: Site, desk: Desk):
-    """Known transient ones are, known permanent ones and unknown ones are not."""
+def test_a_status_decides_whether_it_is_retried(status: int, site: Site, desk: Desk):
+    """Known transient statuses are, known permanent and unknown ones are not."""
     error = desk.failure(site.page("/", lambda v: v.reply(status)))
 
     assert error.retryable is (status in TRANSIENT)
@@ -105,8 +105,8 @@ def test_a_status_decides_whether_it_is_tried_again(status: int, site: Site, des
     assert error.detail["status"] == status
 
 
-def test_the_table_of_statuses_holds_no_other():
-    """What is not listed is not known."""
+def test_the_table_of_statuses_has_no_others():
+    """Any other status is unknown."""
     assert set(STATUS_ERRORS) == set(TRANSIENT + PERMANENT)
 
 
@@ -143,7 +143,7 @@ def test_a_known_document_whose_bytes_are_lost_is_fetched_again(site: Site, desk
 
 
 def test_redirects_are_followed_to_the_document(site: Site, desk: Desk):
-    """Relative and absolute ones; the final address is told."""
+    """Relative and absolute ones; the final URL is returned."""
     site.page("/a", lambda v: v.reply(301, location="b?x=1"))
     site.page("/b", lambda v: v.reply(307, location=site.url("/c.pdf#part")))
     site.page("/c.pdf", lambda v: v.reply(body=PDF))
@@ -155,7 +155,7 @@ def test_redirects_are_followed_to_the_document(site: Site, desk: Desk):
 
 
 def test_cookies_set_on_the_way_are_sent_on(site: Site, desk: Desk):
-    """Some publishers send everybody in circles who does not bring their cookie."""
+    """Some publishers redirect in circles without their cookie."""
 
     def page(visit: Visit) -> None:
         if "cookie" in visit.headers:
@@ -166,8 +166,8 @@ def test_cookies_set_on_the_way_are_sent_on(site: Site, desk: Desk):
     assert desk.fetch(site.page("/a.pdf", page)).size_bytes == len(PDF)
 
 
-def test_the_site_owner_learns_who_asks_and_whom_to_write_to(site: Site, desk: Desk):
-    """A User-Agent that can be acted on."""
+def test_the_user_agent_names_product_and_contact(site: Site, desk: Desk):
+    """So that a site owner can reach the operator."""
     url = site.page("/a.pdf", lambda v: v.reply(body=PDF))
 
     desk.fetch(url, contact="https://example.org/bot")
@@ -181,11 +181,11 @@ def test_the_site_owner_learns_who_asks_and_whom_to_write_to(site: Site, desk: D
     assert agents[2] == "mine/1"
 
 
-def test_someone_may_follow_the_bytes_and_stop_them(site: Site, desk: Desk):
-    """A worker that lost its lease must not go on; what came is kept."""
+def test_on_bytes_can_stop_a_fetch(site: Site, desk: Desk):
+    """A worker that lost its lease must stop; received bytes are kept."""
 
     class LeaseLost(Exception):
-        """Made here."""
+        """An error of the test."""
 
     def stop(count: int) -> None:
         raise LeaseLost
@@ -202,7 +202,7 @@ def test_someone_may_follow_the_bytes_and_stop_them(site: Site, desk: Desk):
 
 
 @pytest.mark.parametrize("text", ["a\nX-Forged: 1", "süß", " padded ", "\x00"])
-def test_a_contact_that_is_no_header_is_refused_with_the_settings(text: str):
+def test_a_contact_that_is_not_a_valid_header_is_refused_by_the_settings(text: str):
     """Better there than at every request."""
     with pytest.raises(ValidationError):
         FetchOptions(contact=text)

@@ -1,4 +1,4 @@
-"""Bodies come in every shape; what is stored is the document, whole."""
+"""Bodies in every encoding; the complete document is stored."""
 
 import gzip
 import zlib
@@ -31,7 +31,7 @@ def test_a_chunked_body_is_put_together(site: Site, desk: Desk):
 
 
 def test_a_chunked_body_that_is_cut_off_is_noticed(site: Site, desk: Desk):
-    """The last chunk is missing, so the document may be too; the rest is asked for."""
+    """The last chunk is missing, so the document may be incomplete; the rest is requested."""
 
     def page(visit: Visit) -> None:
         _chunked(visit, PDF[:5000], ends=False) if visit.number == 1 else visit.serve(PDF, '"one"')
@@ -45,7 +45,7 @@ def test_a_chunked_body_that_is_cut_off_is_noticed(site: Site, desk: Desk):
 
 
 def test_a_body_without_any_length_ends_with_the_connection(site: Site, desk: Desk):
-    """As in the first days of the web; whether it was all, nobody can tell."""
+    """As in HTTP/1.0; a missing part cannot be noticed."""
 
     def page(visit: Visit) -> None:
         visit.begin(200)
@@ -54,8 +54,8 @@ def test_a_body_without_any_length_ends_with_the_connection(site: Site, desk: De
     assert desk.fetch(site.page("/a.pdf", page)).path.read_bytes() == PDF
 
 
-def test_a_length_that_promises_too_much_is_a_broken_body(site: Site, desk: Desk):
-    """Half a document is none."""
+def test_a_body_shorter_than_its_length_is_cut_off(site: Site, desk: Desk):
+    """A partial document is not stored."""
 
     def page(visit: Visit) -> None:
         visit.begin(200, content_length=len(PDF) + 1)
@@ -67,8 +67,8 @@ def test_a_length_that_promises_too_much_is_a_broken_body(site: Site, desk: Desk
     assert desk.blobs() == []
 
 
-def test_a_length_that_promises_too_little_is_believed(site: Site, desk: Desk):
-    """By the rules of HTTP the document ends there; what follows is not part of it."""
+def test_a_body_longer_than_its_length_is_truncated(site: Site, desk: Desk):
+    """By the rules of HTTP the document ends there; the rest is not part of it."""
 
     def page(visit: Visit) -> None:
         visit.begin(200, content_length=100)
@@ -78,8 +78,8 @@ def test_a_length_that_promises_too_little_is_believed(site: Site, desk: Desk):
 
 
 @pytest.mark.parametrize("length", ["-5", "abc", "5, 6", "1e3", "9" * 30])
-def test_a_length_that_is_none_stores_nothing_wrong(length: str, site: Site, desk: Desk):
-    """Refused as no HTTP, or as too much."""
+def test_an_invalid_length_stores_nothing_wrong(length: str, site: Site, desk: Desk):
+    """Refused as invalid HTTP, or as too large."""
     error = desk.failure(site.page("/a.pdf", lambda v: (v.begin(200, content_length=length), v.send(PDF))))
 
     assert error.code in ("E_FETCH_PROTOCOL", "E_FETCH_CUT_OFF", "E_FETCH_TOO_LARGE")
@@ -87,7 +87,7 @@ def test_a_length_that_is_none_stores_nothing_wrong(length: str, site: Site, des
 
 
 def test_an_empty_body_is_an_empty_document(site: Site, desk: Desk):
-    """The next stage says what it thinks of that."""
+    """The next stage decides about it."""
     came = desk.fetch(site.page("/a.pdf", lambda v: v.reply()))
 
     assert (came.size_bytes, came.path.read_bytes()) == (0, b"")
@@ -111,7 +111,7 @@ RAW = zlib.compress(TEXT)[2:-4]
     ],
 )
 def test_a_compressed_body_is_stored_plain(encoding: str, body: bytes, site: Site, desk: Desk):
-    """gzip and deflate as they occur in the wild: several members, padding, no header."""
+    """gzip and deflate as servers send them: several members, padding, no header."""
     url = site.page("/a", lambda v: v.reply(body=body, content_encoding=encoding))
 
     came = desk.fetch(url)
@@ -129,8 +129,8 @@ def test_a_compressed_body_is_stored_plain(encoding: str, body: bytes, site: Sit
         ("deflate", RAW),
     ],
 )
-def test_it_does_not_matter_where_the_pieces_are_cut(name: str, body: bytes, step: int):
-    """No piece that comes out is large, either."""
+def test_pieces_can_be_split_anywhere(name: str, body: bytes, step: int):
+    """And no decompressed piece is large."""
     pieces = list(decoded((body[i : i + step] for i in range(0, len(body), step)), name, "http://host/"))
 
     assert b"".join(pieces) == TEXT
@@ -138,15 +138,15 @@ def test_it_does_not_matter_where_the_pieces_are_cut(name: str, body: bytes, ste
 
 
 @pytest.mark.parametrize("body", [gzip.compress(TEXT, mtime=0)[:-1], gzip.compress(TEXT, mtime=0)[:50]])
-def test_compressed_data_that_ends_early_is_a_broken_body(body: bytes):
-    """Also when the server closed the body as if it were whole."""
+def test_compressed_data_that_ends_early_is_cut_off(body: bytes):
+    """Also if the server closed the body correctly."""
     with pytest.raises(BodyCutOff):
         list(decoded([body], "gzip", "http://host/"))
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip", "x" * 3000])
-def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str, site: Site, desk: Desk):
-    """Stored as they are, such bytes would be no document."""
+def test_an_encoding_that_was_not_requested_is_refused(encoding: str, site: Site, desk: Desk):
+    """The stored bytes would not be the document."""
     url = site.page("/a", lambda v: v.reply(body=b"whatever", content_encoding=encoding))
 
     error = desk.failure(url)
@@ -156,15 +156,15 @@ def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str, site: Site
     assert desk.blobs() == desk.partials() == []
 
 
-def test_data_that_only_claims_to_be_compressed_is_refused(site: Site, desk: Desk):
+def test_data_that_is_not_compressed_as_declared_is_refused(site: Site, desk: Desk):
     """Content-Encoding: gzip over a plain file."""
     error = desk.failure(site.page("/a", lambda v: v.reply(body=PDF, content_encoding="gzip")))
 
     assert error.code == "E_FETCH_ENCODING"
 
 
-def test_a_server_that_hangs_up_before_it_answers_is_tried_again(site: Site, desk: Desk):
-    """A restart of the server looks like this."""
+def test_a_server_that_hangs_up_before_it_responds_is_retried(site: Site, desk: Desk):
+    """As during a restart of the server."""
 
     def page(visit: Visit) -> None:
         if visit.number > 1:
@@ -176,16 +176,16 @@ def test_a_server_that_hangs_up_before_it_answers_is_tried_again(site: Site, des
     assert isinstance(came, Fetched)
 
 
-def test_a_port_that_nobody_listens_on_is_tried_again(desk: Desk):
+def test_a_closed_port_is_retried(desk: Desk):
     """Connection refused."""
     error = desk.failure("http://127.0.0.1:9/a.pdf")
 
     assert (error.code, error.category, error.retryable) == ("E_FETCH_CONNECTION", "io", True)
-    assert str(error) == "http://127.0.0.1:9/a.pdf gave no answer (connection refused); it is tried again."
+    assert str(error) == "http://127.0.0.1:9/a.pdf did not respond (connection refused); will be retried."
 
 
-def test_a_full_disk_is_said_to_be_one(site: Site, desk: Desk):
-    """Not the server's fault, and over when there is room again."""
+def test_a_full_disk_is_a_store_error(site: Site, desk: Desk):
+    """Not the server's fault, and retryable."""
     desk.layout.blobs.parent.mkdir(parents=True)
     desk.layout.blobs.write_text("a file where the folder should be")
 

@@ -1,4 +1,4 @@
-"""Headers are read with distrust."""
+"""Headers are not trusted."""
 
 import httpx
 import pytest
@@ -16,13 +16,13 @@ from ingest_assets.intake.fetch.fetch import Validators, declared_type, suggeste
     ],
 )
 def test_a_content_type_is_a_hint(given: str, expected: tuple[str, str | None]):
-    """Parsed as the mail standard says."""
+    """Parsed by the rules of mail headers."""
     assert declared_type(httpx.Headers({"content-type": given})) == expected
     assert declared_type(httpx.Headers()) == (None, None)
 
 
-def test_a_file_name_may_be_suggested():
-    """For URLs that have none."""
+def test_a_file_name_can_be_suggested():
+    """For URLs without one."""
     headers = httpx.Headers({"content-disposition": "attachment; filename*=UTF-8''m%C3%BC.csv"})
 
     assert suggested_name(headers) == "mü.csv"
@@ -30,6 +30,6 @@ def test_a_file_name_may_be_suggested():
 
 
 def test_only_validators_that_can_be_sent_are_sent():
-    """A stored line break must not become a header of its own."""
+    """A stored line break must not start another header."""
     assert Validators('"a"', "then").as_request() == {"If-None-Match": '"a"', "If-Modified-Since": "then"}
     assert Validators('"a"\r\nX: y', "ü").as_request() == {}

@@ -1,4 +1,4 @@
-"""No server decides how much time, memory or disk a fetch takes."""
+"""No server can exceed the limits on time, memory and disk of a fetch."""
 
 import contextlib
 import gzip
@@ -44,7 +44,7 @@ print(json.dumps({"code": code, "grown_kib": peak_kib() - before, "received": su
 
 
 def _apart(desk: Desk, *urls: str) -> dict[str, int | str]:
-    """Fetch in a process of its own, after a small document that loads what must be loaded."""
+    """Fetch in another process, after a small document that loads the libraries."""
     done = subprocess.run(
         [sys.executable, "-c", FETCH_IN_A_SMALL_HOUSE, str(desk.home), *urls],
         capture_output=True,
@@ -57,39 +57,39 @@ def _apart(desk: Desk, *urls: str) -> dict[str, int | str]:
 
 
 def _flood(visit: Visit, mebibytes: int) -> None:
-    """A body without a length that goes on and on."""
+    """Send an endless body without a length."""
     visit.begin(200, etag='"flood"')
     with contextlib.suppress(OSError):
         for _ in range(mebibytes):
             visit.send(BLOCK)
 
 
-def test_a_flood_is_left_at_the_limit_and_memory_stays_flat(site: Site, desk: Desk):
-    """10 GB against 50 MiB: received just past the limit, nothing kept, no memory taken."""
+def test_an_endless_body_stops_at_the_limit_and_memory_stays_flat(site: Site, desk: Desk):
+    """10 GB against 50 MiB: received just past the limit, nothing kept, no memory used."""
     small = site.page("/small.pdf", lambda v: v.reply(body=PDF))
     flood = site.page("/flood.bin", lambda v: _flood(v, 10_000))
 
-    told = _apart(desk, small, flood)
+    result = _apart(desk, small, flood)
 
-    assert told["code"] == "E_FETCH_TOO_LARGE"
-    assert 49 * MEBIBYTE < int(told["received"]) <= 50 * MEBIBYTE
-    assert int(told["grown_kib"]) < 8 * 1024
+    assert result["code"] == "E_FETCH_TOO_LARGE"
+    assert 49 * MEBIBYTE < int(result["received"]) <= 50 * MEBIBYTE
+    assert int(result["grown_kib"]) < 8 * 1024
     assert len(desk.blobs()) == 1
     assert desk.partials() == []
 
 
 def test_a_document_at_the_limit_takes_no_memory_either(site: Site, desk: Desk):
-    """50 MiB that are allowed."""
+    """50 MiB, which are allowed."""
     small = site.page("/small.pdf", lambda v: v.reply(body=PDF))
     large = site.page("/large.bin", lambda v: _flood(v, 50))
 
-    told = _apart(desk, small, large)
+    result = _apart(desk, small, large)
 
-    assert (told["code"], told["received"]) == (None, 50 * MEBIBYTE)
-    assert int(told["grown_kib"]) < 8 * 1024
+    assert (result["code"], result["received"]) == (None, 50 * MEBIBYTE)
+    assert int(result["grown_kib"]) < 8 * 1024
 
 
-def test_a_refused_flood_leaves_nothing_to_continue(site: Site, desk: Desk):
+def test_a_body_over_the_limit_leaves_nothing_to_continue(site: Site, desk: Desk):
     """The same bytes would be refused again."""
     error = desk.failure(site.page("/a", lambda v: _flood(v, 100)), max_mebibytes=1)
 
@@ -99,7 +99,7 @@ def test_a_refused_flood_leaves_nothing_to_continue(site: Site, desk: Desk):
 
 
 def test_a_length_over_the_limit_is_refused_unread(site: Site, desk: Desk):
-    """No need to receive what will not be kept."""
+    """Without receiving the body."""
     sent = threading.Event()
 
     def page(visit: Visit) -> None:
@@ -114,23 +114,23 @@ def test_a_length_over_the_limit_is_refused_unread(site: Site, desk: Desk):
 
 
 def test_a_gzip_bomb_is_refused(site: Site, desk: Desk):
-    """A gibibyte of nothing in a mebibyte: stopped long before it is all there."""
+    """A gibibyte of zeros in a mebibyte: stopped long before all is expanded."""
     bomb = gzip.compress(bytes(64 * MEBIBYTE)) * 16
     small = site.page("/small.pdf", lambda v: v.reply(body=PDF))
     url = site.page("/bomb", lambda v: v.reply(body=bomb, content_encoding="gzip"))
 
-    told = _apart(desk, small, url)
+    result = _apart(desk, small, url)
     came, errors = tried(desk.fetcher(max_mebibytes=50), url)
 
-    assert told["code"] == "E_FETCH_BOMB"
-    assert int(told["grown_kib"]) < 8 * 1024
+    assert result["code"] == "E_FETCH_BOMB"
+    assert int(result["grown_kib"]) < 8 * 1024
     assert came is None
     assert [(e.code, e.category, e.retryable) for e in errors] == [("E_FETCH_BOMB", "input", False)]
     assert errors[0].detail["expanded_bytes"] < 20 * MEBIBYTE
     assert desk.partials() == []
 
 
-def test_what_expands_moderately_is_still_held_to_the_size(site: Site, desk: Desk):
+def test_the_size_limit_applies_after_decompression(site: Site, desk: Desk):
     """Compressed or not, the limit is that of the document."""
     body = gzip.compress(bytes(2 * MEBIBYTE))
     url = site.page("/a", lambda v: v.reply(body=body, content_encoding="gzip"))
@@ -139,8 +139,8 @@ def test_what_expands_moderately_is_still_held_to_the_size(site: Site, desk: Des
     assert desk.fetch(url, max_mebibytes=2).size_bytes == 2 * MEBIBYTE
 
 
-def test_compressed_data_that_stands_for_nothing_ends_too(site: Site, desk: Desk):
-    """Endless empty blocks: no byte comes out, so those that come in are counted."""
+def test_compressed_data_that_expands_to_nothing_is_limited(site: Site, desk: Desk):
+    """Endless empty blocks: no byte comes out, so received bytes are counted."""
 
     def page(visit: Visit) -> None:
         visit.begin(200, content_encoding="deflate")
@@ -153,7 +153,7 @@ def test_compressed_data_that_stands_for_nothing_ends_too(site: Site, desk: Desk
 
 
 def _drip(start: bytes, piece: bytes) -> Callable[[Visit], None]:
-    """A server that sends a little now and then, for ever."""
+    """A server that sends a few bytes now and then, without end."""
 
     def page(visit: Visit) -> None:
         with contextlib.suppress(OSError):
@@ -173,8 +173,10 @@ def _drip(start: bytes, piece: bytes) -> Callable[[Visit], None]:
     ],
     ids=["body", "headers", "patience"],
 )
-def test_an_endless_slow_answer_ends_with_the_time(start: bytes, piece: bytes, site: Site, desk: Desk):
-    """Every byte comes in time, and the whole never does."""
+def test_an_endless_slow_response_ends_at_the_total_timeout(
+    start: bytes, piece: bytes, site: Site, desk: Desk
+):
+    """Every byte is in time, but the body never ends."""
     url = site.page("/slow", _drip(start, piece))
     began = time.monotonic()
 
@@ -186,8 +188,8 @@ def test_an_endless_slow_answer_ends_with_the_time(start: bytes, piece: bytes, s
     assert time.monotonic() - began < 4
 
 
-def test_a_server_that_falls_silent_is_left(site: Site, desk: Desk):
-    """The idle limit is shorter than the whole; what came is kept."""
+def test_a_server_that_stops_sending_times_out(site: Site, desk: Desk):
+    """The idle timeout is shorter than the total one; received bytes are kept."""
 
     def page(visit: Visit) -> None:
         visit.begin(200, content_length=len(PDF), etag='"one"')
@@ -199,12 +201,12 @@ def test_a_server_that_falls_silent_is_left(site: Site, desk: Desk):
     error = desk.failure(url, idle_timeout_s=0.3)
 
     assert (error.code, error.category) == ("E_FETCH_TIMEOUT", "timeout")
-    assert str(error) == f"{url} sent nothing for 0.3 s; it is tried again."
+    assert str(error) == f"{url} sent nothing for 0.3 s; will be retried."
     assert time.monotonic() - began < 5
     assert len(desk.partials()) == 2
 
 
-def test_the_caller_may_have_less_time_than_the_settings(site: Site, desk: Desk):
+def test_the_caller_can_set_a_shorter_timeout(site: Site, desk: Desk):
     """An item's own deadline wins."""
     url = site.page("/slow", _drip(b"HTTP/1.1 200 OK\r\n\r\n", b"x"))
     began = time.monotonic()
@@ -216,7 +218,7 @@ def test_the_caller_may_have_less_time_than_the_settings(site: Site, desk: Desk)
 
 
 @pytest.mark.parametrize("header", [b"X: " + b"a" * 400_000, b"X: 1\r\n" * 100_000])
-def test_headers_without_end_are_refused(header: bytes, site: Site, desk: Desk):
+def test_endless_headers_are_refused(header: bytes, site: Site, desk: Desk):
     """One long line, or many short ones."""
 
     def page(visit: Visit) -> None:
@@ -229,7 +231,7 @@ def test_headers_without_end_are_refused(header: bytes, site: Site, desk: Desk):
     assert (error.code, error.category, error.retryable) == ("E_FETCH_PROTOCOL", "provider", False)
 
 
-def test_what_is_no_http_is_refused(site: Site, desk: Desk):
+def test_a_response_that_is_not_http_is_refused(site: Site, desk: Desk):
     """Another service on that port."""
 
     def page(visit: Visit) -> None:

@@ -1,4 +1,4 @@
-"""Where a redirect may not lead; those to private addresses are with the other refusals."""
+"""Invalid redirects; those to private addresses are in `test_refusals.py`."""
 
 import pytest
 
@@ -9,17 +9,17 @@ from ingest_tests.intake.fetch.site import Site
 @pytest.mark.parametrize(
     "target", ["file:///etc/passwd", "ftp://public.example/x", "gopher://x/", "javascript:x", "data:,x"]
 )
-def test_a_redirect_leaves_the_web_nowhere(target: str, site: Site, desk: Desk):
+def test_a_redirect_to_another_scheme_is_refused(target: str, site: Site, desk: Desk):
     """http and https only, at every hop."""
     error = desk.failure(site.page("/a.pdf", lambda v: v.reply(302, location=target)))
 
     assert error.code in ("E_FETCH_URL", "E_FETCH_REDIRECT")
     assert not error.retryable
-    assert "only http and https" in str(error) or "no web address" in str(error)
+    assert "only http and https" in str(error) or "invalid URL" in str(error)
 
 
 def test_a_redirect_with_credentials_is_refused(site: Site, desk: Desk):
-    """As in a URL of our own."""
+    """As in a URL of the user."""
     error = desk.failure(site.page("/a", lambda v: v.reply(302, location=f"http://u:s3cret@{site.port}/")))
 
     assert error.code == "E_FETCH_URL"
@@ -27,8 +27,8 @@ def test_a_redirect_with_credentials_is_refused(site: Site, desk: Desk):
 
 
 @pytest.mark.parametrize("location", ["http://[broken/", "http://a b/", "http://\x7f/"])
-def test_a_redirect_to_no_url_is_refused(location: str, site: Site, desk: Desk):
-    """Whatever a server writes there."""
+def test_a_redirect_to_an_invalid_url_is_refused(location: str, site: Site, desk: Desk):
+    """Whatever the server sends."""
     error = desk.failure(site.page("/a", lambda v: v.reply(302, location=location)))
 
     assert error.code in ("E_FETCH_REDIRECT", "E_FETCH_URL")
@@ -36,7 +36,7 @@ def test_a_redirect_to_no_url_is_refused(location: str, site: Site, desk: Desk):
 
 
 def test_a_redirect_without_a_target_is_refused(site: Site, desk: Desk):
-    """302 and silence."""
+    """302 without a Location header."""
     assert desk.failure(site.page("/a", lambda v: v.reply(302))).code == "E_FETCH_REDIRECT"
 
 

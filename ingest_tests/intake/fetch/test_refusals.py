@@ -1,4 +1,4 @@
-"""A stranger's URL must not reach what is inside: not by itself, not by a redirect, not by a name."""
+"""A user's URL must not reach private addresses: not directly, not by a redirect, not by a name."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ NAMES = {
 
 
 def _network(board: Switchboard | None = None) -> Network:
-    """The names above and literal addresses; every dial ends at the loopback."""
+    """Resolves the names above and literal addresses; every connection goes to the loopback."""
     return Network(lambda host, port: NAMES.get(host, [host]), board or Switchboard())
 
 
@@ -48,7 +48,7 @@ def _network(board: Switchboard | None = None) -> Network:
     ],
 )
 def test_an_address_that_is_not_public_is_refused(address: str):
-    """Also inside another address."""
+    """Also if it is embedded in another address."""
     with pytest.raises(AddressRefused) as caught:
         require_allowed("host.example", address, allow_private=False)
 
@@ -59,18 +59,18 @@ def test_an_address_that_is_not_public_is_refused(address: str):
     "address", [PUBLIC, "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "2002:808:808::1", "64:ff9b::808:808"]
 )
 def test_a_public_address_is_allowed(address: str):
-    """NAT64 is how machines without IPv4 reach the public one."""
+    """Machines without IPv4 reach public addresses by NAT64."""
     require_allowed("host.example", address, allow_private=False)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.1.1", "fc00::1", "100.64.0.1"])
-def test_private_addresses_are_allowed_where_the_settings_say_so(address: str):
-    """For those who fetch from their own network."""
+def test_private_addresses_are_allowed_by_a_setting(address: str):
+    """For users who fetch from their own network."""
     require_allowed("host.example", address, allow_private=True)
 
 
 @pytest.mark.parametrize("address", ["224.0.0.1", "0.0.0.0", "255.255.255.255", "ff02::1", "240.0.0.1"])
-def test_some_addresses_are_nobodys(address: str):
+def test_some_addresses_are_always_refused(address: str):
     """No setting makes a multicast group a web server."""
     with pytest.raises(AddressRefused):
         require_allowed("host.example", address, allow_private=True)
@@ -78,13 +78,13 @@ def test_some_addresses_are_nobodys(address: str):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1"])
 def test_no_spelling_of_the_loopback_is_fetched(host: str, site: Site, desk: Desk):
-    """The system's own resolver takes them all."""
+    """The system's resolver accepts them all."""
     site.page("/a.pdf", lambda v: v.reply(body=PDF))
 
     error = desk.failure(site.url("/a.pdf", host), allow_private=False)
 
     assert (error.code, error.category, error.retryable) == ("E_FETCH_ADDRESS", "config", False)
-    assert "set fetch.allow_private = true if it is yours" in str(error)
+    assert "set fetch.allow_private = true if you trust it" in str(error)
     assert error.detail["url"] == site.url("/a.pdf", host)
     assert site.visits == []
 
@@ -98,7 +98,7 @@ def test_no_address_in_brackets_is_fetched_either(host: str, site: Site, desk: D
 
 
 def test_an_address_in_brackets_is_fetched_where_it_is_allowed(site: Site, desk: Desk):
-    """The brackets belong to the URL and not to the address."""
+    """The brackets belong to the URL, not to the address."""
     board = Switchboard()
     site.page("/a.pdf", lambda v: v.reply(body=PDF))
 
@@ -109,8 +109,8 @@ def test_an_address_in_brackets_is_fetched_where_it_is_allowed(site: Site, desk:
 
 
 @pytest.mark.parametrize("host", ["inside.example", "mixed.example"])
-def test_a_name_that_leads_inside_is_refused(host: str, site: Site, desk: Desk):
-    """One private answer among public ones is enough, and nobody is dialled."""
+def test_a_name_with_a_private_address_is_refused(host: str, site: Site, desk: Desk):
+    """One private address among public ones is enough, and there is no connection."""
     board = Switchboard()
 
     error = desk.failure(site.url("/a.pdf", host), allow_private=False, network=_network(board))
@@ -120,8 +120,8 @@ def test_a_name_that_leads_inside_is_refused(host: str, site: Site, desk: Desk):
     assert board.dialled == []
 
 
-def test_the_address_that_was_checked_is_the_one_dialled(site: Site, desk: Desk):
-    """A name server that changes its mind after the first answer is not asked again."""
+def test_the_checked_address_is_the_one_connected_to(site: Site, desk: Desk):
+    """A name server that changes its answer is not asked again."""
     answers = iter([[PUBLIC], ["127.0.0.1"]])
     board = Switchboard()
     site.page("/a.pdf", lambda v: v.reply(body=PDF))
@@ -138,7 +138,7 @@ def test_the_address_that_was_checked_is_the_one_dialled(site: Site, desk: Desk)
 
 @pytest.mark.parametrize("target", ["http://10.0.0.7/secret", "http://inside.example/", "//127.0.0.1/x"])
 def test_a_redirect_to_a_private_address_is_refused(target: str, site: Site, desk: Desk):
-    """Permanent, with the category of a setting; the private host hears nothing."""
+    """Permanent, with category config; the private host gets no request."""
     board = Switchboard()
     site.page("/a.pdf", lambda v: v.reply(302, location=target))
     fetcher = desk.fetcher(allow_private=False, network=_network(board))
@@ -181,8 +181,8 @@ def test_a_redirect_to_a_private_address_is_refused(target: str, site: Site, des
         ),
     ],
 )
-def test_what_is_no_web_address_is_refused_before_anything_is_sent(url: str, desk: Desk):
-    """With one line that holds no password."""
+def test_an_invalid_url_is_refused_before_any_request(url: str, desk: Desk):
+    """In one line without a password."""
     error = desk.failure(url)
 
     assert (error.code, error.category, error.retryable) == ("E_FETCH_URL", "input", False)
@@ -202,13 +202,13 @@ def test_a_url_in_any_script_is_fetched(site: Site, desk: Desk):
     assert came.final_url == f"http://xn--mnchen-3ya.example:{site.port}/stra%C3%9Fe.pdf?q=%C3%A4%20b"
 
 
-def test_equal_addresses_have_one_spelling():
-    """Else one document would be fetched under two names."""
+def test_equal_urls_have_one_canonical_form():
+    """Otherwise one document would be fetched under two names."""
     assert str(checked_url(" HTTPS://Example.COM:443/a/../b#part ")) == "https://example.com/b"
 
 
 def test_no_secret_of_a_url_is_shown():
-    """Signatures and keys travel in queries and before the @."""
+    """Signatures and keys are in queries and before the @."""
     url = "https://me:pw@host/a.pdf?X-Signature=abc&key=def&flag#frag"
 
     assert shown(url) == "https://host/a.pdf?X-Signature=…&key=…"
@@ -219,7 +219,7 @@ def test_no_secret_of_a_url_is_shown():
 
 
 def test_a_failure_shows_no_secret(site: Site, desk: Desk):
-    """Neither the message nor the detail."""
+    """Neither message nor detail."""
     site.page("/a", lambda v: v.reply(404))
 
     error = desk.failure(site.url("/a?token=s3cret"))
@@ -228,16 +228,16 @@ def test_a_failure_shows_no_secret(site: Site, desk: Desk):
     assert "token=…" in str(error)
 
 
-def test_a_name_without_an_address_is_tried_again(desk: Desk):
-    """Name servers have bad days."""
+def test_a_name_without_an_address_is_retried(desk: Desk):
+    """Name servers fail temporarily."""
     error = desk.failure("http://nowhere.example/a.pdf", network=_network())
 
     assert (error.code, error.category, error.retryable) == ("E_FETCH_DNS", "io", True)
     assert "nowhere.example has no address" in str(error)
 
 
-def test_a_name_server_that_does_not_answer_is_not_waited_for(desk: Desk):
-    """The system's resolver knows no time limit."""
+def test_resolving_has_a_timeout(desk: Desk):
+    """The system's resolver has none."""
     answer = threading.Event()
 
     def slow(host: str, port: int) -> list[str]:
@@ -252,18 +252,18 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(desk: Desk):
     assert time.monotonic() - began < 5
 
 
-def test_the_next_address_is_tried_when_one_does_not_answer(site: Site, desk: Desk):
-    """A host may have many, and one of them down."""
+def test_the_next_address_is_tried_when_one_does_not_respond(site: Site, desk: Desk):
+    """A host can have several, and one can be down."""
     site.page("/a.pdf", lambda v: v.reply(body=PDF))
     network = Network(lambda host, port: ["127.0.0.99", "127.0.0.1"])
 
     assert desk.fetch(site.url("/a.pdf", "twice.example"), network=network).size_bytes == len(PDF)
 
 
-def test_a_proxy_is_used_only_where_the_settings_say_so(
+def test_a_proxy_is_used_only_if_the_settings_allow_it(
     site: Site, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
-    """And then literal addresses are still refused, and the proxy's own is not."""
+    """Literal addresses are still refused, except the proxy's own."""
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{site.port}")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -279,7 +279,7 @@ def test_a_proxy_is_used_only_where_the_settings_say_so(
     assert inside.code == "E_FETCH_ADDRESS"
 
 
-def test_a_proxy_that_is_none_is_a_fault_of_the_settings(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+def test_an_invalid_proxy_is_a_configuration_error(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     """In one line."""
     monkeypatch.setenv("http_proxy", "gopher://proxy:70")
 
@@ -287,8 +287,8 @@ def test_a_proxy_that_is_none_is_a_fault_of_the_settings(desk: Desk, monkeypatch
         desk.fetcher(use_environment_proxies=True).fetch("http://public.example/")
 
 
-def test_a_refused_url_is_an_error_of_its_own():
-    """The queue may check a URL before it stores it."""
+def test_a_refused_url_has_its_own_error():
+    """The queue checks a URL before it stores it."""
     with pytest.raises(UrlRefused):
         checked_url("ftp://host/")
     assert isinstance(checked_url("http://host/"), httpx.URL)

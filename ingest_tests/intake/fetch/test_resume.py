@@ -1,4 +1,4 @@
-"""A broken download goes on where it stopped, if and only if the file is still the same one."""
+"""A broken download resumes if, and only if, the file has not changed."""
 
 import json
 import os
@@ -17,18 +17,18 @@ HALF = 150_000
 
 
 def _cut_once(body: bytes, **headers: str) -> Callable[[Visit], None]:
-    """A file whose first sending stops half way."""
+    """Serve a file whose first response stops half way."""
     return lambda visit: visit.serve(body, '"one"', cut_at=HALF if visit.number == 1 else None)
 
 
 def test_a_body_that_stops_half_way_resumes(site: Site, desk: Desk):
-    """The second attempt asks for the rest only, and the whole is right."""
+    """The second attempt requests only the rest, and the content is correct."""
     url = site.page("/a.pdf", _cut_once(BODY))
 
     came, errors = tried(desk.fetcher(), url)
 
     assert [(e.code, e.category) for e in errors] == [("E_FETCH_CUT_OFF", "io")]
-    assert str(errors[0]) == f"{url} broke off; it is tried again."
+    assert str(errors[0]) == f"{url} broke off; will be retried."
     assert isinstance(came, Fetched)
     assert came.path.read_bytes() == BODY
     assert came.resumed_from_bytes == HALF
@@ -39,7 +39,7 @@ def test_a_body_that_stops_half_way_resumes(site: Site, desk: Desk):
 
 
 def test_another_process_resumes_too(site: Site, desk: Desk):
-    """Nothing of it is held in memory."""
+    """Nothing is held in memory."""
     url = site.page("/a.pdf", _cut_once(BODY))
 
     desk.failure(url)
@@ -52,7 +52,7 @@ def test_another_process_resumes_too(site: Site, desk: Desk):
 
 
 def test_a_server_without_ranges_sends_all_again(site: Site, desk: Desk):
-    """200 instead of 206: the old half is dropped, not doubled."""
+    """200 instead of 206: the first half is dropped, not doubled."""
 
     def page(visit: Visit) -> None:
         visit.begin(200, content_length=len(BODY), etag='"one"')
@@ -66,8 +66,8 @@ def test_a_server_without_ranges_sends_all_again(site: Site, desk: Desk):
     assert came.resumed_from_bytes == 0
 
 
-def test_a_file_that_changed_meanwhile_is_fetched_anew(site: Site, desk: Desk):
-    """Two halves of different files must never be joined."""
+def test_a_changed_file_is_fetched_from_the_start(site: Site, desk: Desk):
+    """Parts of different files must never be joined."""
 
     def page(visit: Visit) -> None:
         visit.serve(BODY, '"one"', HALF) if visit.number == 1 else visit.serve(NEWER, '"two"')
@@ -80,7 +80,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_anew(site: Site, desk: Desk):
 
 
 def _ignores_if_range(visit: Visit) -> None:
-    """Sends the rest of whatever is there now."""
+    """Send the rest of the current file."""
     rest = NEWER[HALF:]
     where = f"bytes {HALF}-{len(NEWER) - 1}/{len(NEWER)}"
     visit.reply(206, rest, etag='"two"', content_range=where)
@@ -102,9 +102,7 @@ def _other_range(visit: Visit) -> None:
     ],
     ids=["changed", "other range", "many ranges", "garbage", "416"],
 )
-def test_an_answer_that_does_not_fit_the_half_starts_over_at_once(
-    second: Callable[[Visit], None], site: Site, desk: Desk
-):
+def test_a_wrong_range_restarts_at_once(second: Callable[[Visit], None], site: Site, desk: Desk):
     """In the same attempt, with a plain request."""
 
     def page(visit: Visit) -> None:
@@ -124,7 +122,7 @@ def test_an_answer_that_does_not_fit_the_half_starts_over_at_once(
 
 
 def test_an_error_while_resuming_keeps_the_half(site: Site, desk: Desk):
-    """503 in between costs an attempt, not the bytes."""
+    """A 503 in between costs an attempt, not the bytes."""
 
     def page(visit: Visit) -> None:
         if visit.number == 2:
@@ -139,8 +137,8 @@ def test_an_error_while_resuming_keeps_the_half(site: Site, desk: Desk):
     assert came.resumed_from_bytes == HALF
 
 
-def test_a_range_shorter_than_the_rest_is_not_taken_for_the_whole(site: Site, desk: Desk):
-    """Some servers give a few mebibytes at a time."""
+def test_a_range_shorter_than_the_rest_is_not_complete(site: Site, desk: Desk):
+    """Some servers send a few mebibytes at a time."""
 
     def page(visit: Visit) -> None:
         if visit.number == 2:
@@ -170,8 +168,10 @@ def test_a_range_shorter_than_the_rest_is_not_taken_for_the_whole(site: Site, de
         ({"etag": '"strong"', "content_encoding": "deflate"}, False),
     ],
 )
-def test_only_what_can_be_told_apart_is_kept(headers: dict[str, str], is_kept: bool, site: Site, desk: Desk):
-    """Without a strong validator nobody could say whether the other half belongs to this one."""
+def test_only_downloads_with_a_strong_validator_are_kept(
+    headers: dict[str, str], is_kept: bool, site: Site, desk: Desk
+):
+    """Without one it is unknown whether the other half belongs to this one."""
 
     def page(visit: Visit) -> None:
         visit.begin(200, content_length=len(BODY), **headers)
@@ -184,7 +184,7 @@ def test_only_what_can_be_told_apart_is_kept(headers: dict[str, str], is_kept: b
 
 
 def test_a_damaged_half_is_not_continued(site: Site, desk: Desk):
-    """Whoever touched the file: its bytes are hashed before they are trusted."""
+    """Its bytes are hashed before they are trusted."""
     url = site.page("/a.pdf", _cut_once(BODY))
     desk.failure(url)
     (partial,) = desk.layout.partials.glob("*.part")
@@ -198,7 +198,7 @@ def test_a_damaged_half_is_not_continued(site: Site, desk: Desk):
 
 
 def test_bytes_past_the_last_checkpoint_are_dropped(site: Site, desk: Desk):
-    """After a power cut, what was not flushed may be anything."""
+    """After a power cut, unflushed bytes can be anything."""
     url = site.page("/a.pdf", _cut_once(BODY))
     desk.failure(url)
     (partial,) = desk.layout.partials.glob("*.part")
@@ -214,8 +214,8 @@ def test_bytes_past_the_last_checkpoint_are_dropped(site: Site, desk: Desk):
 @pytest.mark.parametrize(
     "note", ["", "[]", "{", '{"safe_bytes": 5}', '{"safe_bytes": -1, "sha256": "", "note": {}}']
 )
-def test_a_damaged_note_is_no_note(note: str, site: Site, desk: Desk):
-    """The download begins at zero."""
+def test_a_damaged_note_is_ignored(note: str, site: Site, desk: Desk):
+    """The download starts at zero."""
     url = site.page("/a.pdf", _cut_once(BODY))
     desk.failure(url)
     (path,) = desk.layout.partials.glob("*.json")

@@ -1,4 +1,4 @@
-"""The bytes say what a document is; names and headers choose among what the bytes allow."""
+"""The content decides what a document is; names and headers choose among what it allows."""
 
 import gzip
 from pathlib import Path
@@ -15,7 +15,7 @@ PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"
 
 
 def test_html_served_as_pdf_is_html(site: Site, desk: Desk):
-    """The login page in place of the paper."""
+    """A login page instead of the paper."""
     url = site.page("/paper.pdf", lambda v: v.reply(body=PAGE, content_type="application/pdf"))
 
     came = desk.fetch(url)
@@ -46,10 +46,10 @@ def test_html_served_as_pdf_is_html(site: Site, desk: Desk):
         (gzip.compress(b"x", mtime=0), "/a.pdf", None, "application/gzip"),
     ],
 )
-def test_a_claim_that_the_bytes_do_not_bear_out_is_dropped(
+def test_a_type_that_the_content_contradicts_is_ignored(
     head: bytes, name: str, declared: str | None, expected: str
 ):
-    """Neither the header nor the name of a URL is trusted."""
+    """Neither the header nor the name in the URL is trusted."""
     assert media_type(head, [name, None], declared, sniff) == expected
 
 
@@ -59,8 +59,8 @@ def test_a_suggested_name_helps_where_the_url_has_none():
 
 
 @pytest.mark.parametrize("suffix", [".pdf", ".docx", ".pptx", ".xlsx", ".html", ".md"])
-def test_a_sample_is_what_it_is_under_its_own_name(suffix: str):
-    """As it is when it comes from a folder."""
+def test_a_fetched_sample_has_the_type_of_the_file(suffix: str):
+    """As when it is read from a folder."""
     sample = next(path for path in sorted(samples_folder().iterdir()) if path.suffix == suffix)
     head = sample.read_bytes()[:8192]
 
@@ -88,10 +88,8 @@ def test_a_sample_is_what_it_is_under_its_own_name(suffix: str):
         (b"x\xfc", "zip", "windows-1252"),
     ],
 )
-def test_a_charset_is_what_the_bytes_can_be(
-    content: bytes, declared: str | None, expected: str, tmp_path: Path
-):
-    """Its mark, else UTF-8 where all of it is, else what is claimed and possible."""
+def test_a_charset_must_fit_the_content(content: bytes, declared: str | None, expected: str, tmp_path: Path):
+    """The BOM, else UTF-8 if it is valid, else a declared charset that fits."""
     path = tmp_path / "text"
     path.write_bytes(content)
 

@@ -1,4 +1,4 @@
-"""The certificate must be the host's, whatever address was dialled."""
+"""The certificate must match the host, whatever address is used."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,8 +30,8 @@ def _network(board: Switchboard) -> Network:
     return Network(lambda host, port: [PUBLIC], board)
 
 
-def test_the_name_is_checked_though_the_address_is_dialled(secure: Site, desk: Desk):
-    """SNI, certificate and Host header carry the name."""
+def test_the_name_is_checked_although_the_address_is_used(secure: Site, desk: Desk):
+    """SNI, certificate and Host header have the name."""
     board = Switchboard()
 
     came = desk.fetch(secure.url("/a.pdf", "files.example"), allow_private=False, network=_network(board))
@@ -42,20 +42,20 @@ def test_the_name_is_checked_though_the_address_is_dialled(secure: Site, desk: D
 
 
 def test_a_certificate_of_another_host_is_refused(secure: Site, desk: Desk):
-    """Not transient: it will be the same certificate tomorrow."""
+    """Not transient: the certificate will be the same tomorrow."""
     url = secure.url("/a.pdf", "other.example")
 
     error = desk.failure(url, allow_private=False, network=_network(Switchboard()))
 
     assert (error.code, error.category, error.retryable) == ("E_FETCH_CERTIFICATE", "provider", False)
-    assert "shows no valid certificate" in str(error)
+    assert "has an invalid TLS certificate" in str(error)
     assert secure.visits == []
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(
+def test_a_certificate_of_an_unknown_authority_is_refused(
     secure: Site, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
-    """Without the operator's word, only known authorities count."""
+    """Without SSL_CERT_FILE, only known authorities count."""
     monkeypatch.delenv("SSL_CERT_FILE")
     trusted_certificates.cache_clear()
 
@@ -67,7 +67,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
 
 
 def test_a_server_without_tls_is_a_failed_connection(site: Site, desk: Desk):
-    """https at a port that speaks http."""
+    """https at a port that serves http."""
     error = desk.failure(f"https://127.0.0.1:{site.port}/a.pdf", idle_timeout_s=2, connect_timeout_s=1)
 
     assert error.code in ("E_FETCH_CONNECTION", "E_FETCH_TIMEOUT")

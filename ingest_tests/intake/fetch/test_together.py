@@ -1,4 +1,4 @@
-"""Many at once, and some of them killed: the store holds whole documents and what can be continued."""
+"""Concurrent and killed fetches: the store has complete documents and parts that can be continued."""
 
 import random
 import signal
@@ -30,8 +30,8 @@ Fetcher(store, options, media_type).fetch(sys.argv[2])
 """
 
 
-def test_threads_that_fetch_the_same_url_do_not_disturb_each_other(site: Site, desk: Desk):
-    """All are on the wire at the same time, each gets the whole, one blob is left."""
+def test_threads_that_fetch_the_same_url_are_independent(site: Site, desk: Desk):
+    """All receive at the same time, each gets the whole document, one blob remains."""
     all_here = threading.Barrier(6, timeout=10)
 
     def page(visit: Visit) -> None:
@@ -51,8 +51,8 @@ def test_threads_that_fetch_the_same_url_do_not_disturb_each_other(site: Site, d
     assert desk.partials() == []
 
 
-def test_a_crowd_on_cut_bodies_still_gets_whole_documents(site: Site, desk: Desk):
-    """Resuming, starting over and finishing race for the same partial file."""
+def test_many_threads_get_whole_documents_from_cut_bodies(site: Site, desk: Desk):
+    """Resuming, restarting and finishing compete for the same partial file."""
 
     def page(visit: Visit) -> None:
         cut_at = 2000 + visit.number % 5000 if visit.number % 2 else None
@@ -60,19 +60,19 @@ def test_a_crowd_on_cut_bodies_still_gets_whole_documents(site: Site, desk: Desk
 
     url, fetcher = site.page("/a.pdf", page), desk.fetcher(breaker_failures=10_000)
 
-    def until_it_comes(_: int) -> bytes:
+    def until_complete(_: int) -> bytes:
         came, errors = tried(fetcher, url, attempts=50)
         assert {error.code for error in errors} <= {"E_FETCH_CUT_OFF"}
         assert isinstance(came, Fetched)
         return came.path.read_bytes()
 
     with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(until_it_comes, range(64))) == {PDF}
+        assert set(pool.map(until_complete, range(64))) == {PDF}
     assert len(desk.blobs()) == 1
 
 
 def test_a_killed_fetch_leaves_a_partial_that_the_next_one_resumes(site: Site, desk: Desk):
-    """SIGKILL in the middle: no blob, no half document; the next fetch asks only for what is missing."""
+    """SIGKILL during the body: no blob; the next fetch requests only the rest."""
     is_half_way = threading.Event()
 
     def page(visit: Visit) -> None:

@@ -1,4 +1,4 @@
-"""A queue on each database, with settings that make waits easy to reckon."""
+"""A queue on each database, with settings that make waits easy to calculate."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -13,18 +13,18 @@ from ingest_assets.settings.intake import QueueOptions
 
 NOW = 1_714_560_000.0
 DONE = Ending("done")
-BUSY = Failure("provider", "E_BUSY", "the server is busy; it is tried again later.", retryable=True)
+BUSY = Failure("provider", "E_BUSY", "the server is busy; will be retried.", retryable=True)
 GONE = Failure("input", "E_GONE", "there is no such document; correct the URL.", retryable=False)
 
 
 def artifact(number: int, host: str = "", **fields: object) -> NewArtifact:
-    """An artifact with a short id: a file, or a page of a host."""
+    """Return an artifact with a short id: a file, or a page of a host."""
     place = {"url": f"https://{host}/{number}"} if host else {"path": f"/files/{number}.md"}
     return NewArtifact(artifact_id=f"a{number}", **place, **fields)
 
 
 def some(count: int, host: str = "", first: int = 0, **fields: object) -> Iterator[NewArtifact]:
-    """So many artifacts."""
+    """Return that many artifacts."""
     return (artifact(number, host, **fields) for number in range(first, first + count))
 
 
@@ -41,7 +41,7 @@ MakeQueue = Callable[..., Queue]
 
 @pytest.fixture
 def make_queue(ledger: Ledger) -> MakeQueue:
-    """Queues of one ledger, with options of their own."""
+    """Creates queues of one ledger with any options."""
 
     def make(**options: object) -> Queue:
         given = {"retry_backoff_seconds": 60, "jitter_seconds": 0, "max_per_host": 1000, **options}
@@ -52,5 +52,5 @@ def make_queue(ledger: Ledger) -> MakeQueue:
 
 @pytest.fixture
 def queue(make_queue: MakeQueue) -> Queue:
-    """A queue without jitter whose caps do not matter."""
+    """A queue without jitter and with high limits."""
     return make_queue()

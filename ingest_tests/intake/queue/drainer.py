@@ -1,4 +1,4 @@
-"""A worker in a process of its own: leases, works for a moment, acks, and writes down what it did.
+"""A worker process: leases, works for a moment, acks, and records what it did.
 
 Run as `python -m ingest_tests.intake.queue.drainer WHERE DIARY JSON`. A line of the diary is written before
 and after every ack, so that a worker killed between the two is seen, too.
@@ -21,7 +21,7 @@ from ingest_tests.intake.queue.ends import ack_all
 
 @dataclass(frozen=True)
 class Job:
-    """How a worker goes about it."""
+    """What a worker does."""
 
     seed: int = 0
     lease_limit: int = 40
@@ -32,17 +32,17 @@ class Job:
     max_per_resolver: int | None = None
 
     def as_json(self) -> str:
-        """For the command line."""
+        """Return the job for the command line."""
         return json.dumps(asdict(self))
 
     def options(self) -> QueueOptions:
-        """The caps; expired leases are the rule here, so attempts are not bounded tightly."""
+        """Return the limits; many leases expire here, so attempts are not limited tightly."""
         caps = {} if self.max_per_resolver is None else {"http": self.max_per_resolver}
         return QueueOptions(max_per_host=self.max_per_host, max_per_resolver=caps, max_job_attempts=100)
 
 
 def main(where: str, diary: str, job: Job) -> None:
-    """Drain the queue: until nothing is queued or in progress, whoever holds it."""
+    """Drain the queue until nothing is queued or in progress."""
     ledger = Ledger(where if "://" in where else Path(where))
     queue = Queue(ledger.database, job.options())
     rng = random.Random(job.seed)

@@ -1,4 +1,4 @@
-"""Whatever workers do, die of or sleep through, the queue does what a few lines of Python say."""
+"""Whatever workers do, the queue behaves like a simple model in Python."""
 
 import random
 import tempfile
@@ -40,7 +40,7 @@ OPTIONS = QueueOptions(
 
 @dataclass
 class Expected:
-    """One artifact as the model has it."""
+    """One artifact of the model."""
 
     host: str
     resolver: str
@@ -53,7 +53,7 @@ class Expected:
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """The queue beside its model; a worker that crashes is one that never speaks again."""
+    """The queue beside its model; a crashed worker makes no further calls."""
 
     tokens: Bundle[str] = Bundle("tokens")
 
@@ -68,7 +68,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.ledger.close()
 
     def held(self, token: str) -> Expected | None:
-        """What a token holds, if it holds anything."""
+        """Return the artifact that a token holds, if any."""
         return next((each for each in self.model.values() if each.token == token), None)
 
     @rule(number=st.integers(0, 15), host=st.sampled_from(HOSTS), resolver=st.sampled_from(["quick", "slow"]))
@@ -84,7 +84,7 @@ class AnyHistory(RuleBasedStateMachine):
     def lease(self, limit: int) -> object:
         leases = self.queue.lease("worker", limit, self.now)
 
-        self._take_back()
+        self._reclaim()
         assert [lease.artifact.artifact_id for lease in leases] == self._next(limit)
         for lease in leases:
             expected = self.model[lease.artifact.artifact_id]
@@ -92,7 +92,7 @@ class AnyHistory(RuleBasedStateMachine):
             expected.attempts += 1
         return multiple(*(lease.token for lease in leases))
 
-    def _take_back(self) -> None:
+    def _reclaim(self) -> None:
         for each in self.model.values():
             if each.state == "in_progress" and each.expires <= self.now:
                 each.state = "queued" if each.attempts < 2 else "error"
@@ -111,7 +111,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(token=tokens, state=st.sampled_from(["done", "skipped", "error"]))
     def ack(self, token: str, state: str) -> None:
-        """Also of tokens that were lost or used before."""
+        """Also with tokens that were lost or used before."""
         ending = Ending(state, GONE if state == "error" else None)  # type: ignore[arg-type]
 
         assert ack(self.queue, token, ending, self.now) is self._end(token, state)
@@ -150,7 +150,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(token=consumes(tokens))
     def crash(self, token: str) -> None:
-        """Nobody speaks of this lease again."""
+        """The worker of this lease makes no further calls."""
 
     @rule(seconds=st.sampled_from([1, 30, 61, 100]))
     def pass_time(self, seconds: int) -> None:

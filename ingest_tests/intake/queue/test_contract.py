@@ -1,4 +1,4 @@
-"""What every queue promises, whatever its database."""
+"""The contract of every queue, on each database."""
 
 import dataclasses
 
@@ -11,25 +11,25 @@ from ingest_tests.intake.queue.ends import ack
 
 
 def ids(leases: list[Lease]) -> list[str]:
-    """The leased artifacts in order."""
+    """Return the ids of leased artifacts, in order."""
     return [lease.artifact.artifact_id for lease in leases]
 
 
 def lease_one(queue: Queue, now: float = NOW) -> Lease:
-    """The next artifact; there must be one."""
+    """Lease the next artifact; there must be one."""
     (lease,) = queue.lease("worker", 1, now)
     return lease
 
 
 def state(queue: Queue, artifact_id: str = "a0") -> str:
-    """The state of one artifact."""
+    """Return the state of one artifact."""
     found = queue.get(artifact_id)
     assert found is not None
     return found.state
 
 
 def test_an_artifact_is_enqueued_once(queue: Queue) -> None:
-    """A known id keeps what it has, also when it is given twice at once or with another place."""
+    """A known id keeps its values, also if it is enqueued twice at once or with another location."""
     first = queue.enqueue([artifact(1, meta={"a": 1}), artifact(2), artifact(1)], NOW)
     again = queue.enqueue([artifact(3), artifact(1, "example.org"), artifact(2)], NOW + 5)
 
@@ -40,7 +40,7 @@ def test_an_artifact_is_enqueued_once(queue: Queue) -> None:
     assert (known.path, known.url, known.meta, known.enqueued_at) == ("/files/1.md", None, {"a": 1}, NOW)
 
 
-def test_first_come_is_first_served_and_nobody_twice(queue: Queue) -> None:
+def test_artifacts_are_leased_in_order_and_once(queue: Queue) -> None:
     """Two workers never hold the same artifact."""
     queue.enqueue(some(5), NOW)
 
@@ -51,8 +51,8 @@ def test_first_come_is_first_served_and_nobody_twice(queue: Queue) -> None:
     assert queue.lease("two", 0, NOW) == []
 
 
-def test_a_lease_says_what_to_do_and_until_when(make_queue: MakeQueue) -> None:
-    """All a worker needs is in it."""
+def test_a_lease_has_the_artifact_and_the_deadline(make_queue: MakeQueue) -> None:
+    """It contains everything a worker needs."""
     queue = make_queue(lease_ttl_seconds=90)
     queue.enqueue([artifact(7, "Example.ORG.", resolver="crossref", meta={"title": "é\0\ud800"})], NOW)
 
@@ -72,15 +72,15 @@ def test_a_lease_says_what_to_do_and_until_when(make_queue: MakeQueue) -> None:
 
 
 def test_an_earlier_time_is_an_earlier_place(queue: Queue) -> None:
-    """So somebody in a hurry can go first, and somebody early must wait."""
+    """`not_before` can move an artifact forward or delay it."""
     queue.enqueue([artifact(1), artifact(2, not_before=NOW + 60), artifact(3, not_before=0)], NOW)
 
     assert ids(queue.lease("worker", 9, NOW)) == ["a3", "a1"]
     assert ids(queue.lease("worker", 9, NOW + 60)) == ["a2"]
 
 
-def test_what_is_acked_stays_as_it_ended(queue: Queue) -> None:
-    """With what the server said."""
+def test_an_ended_artifact_stays_as_it_ended(queue: Queue) -> None:
+    """With what the server sent."""
     queue.enqueue(some(3), NOW)
     one, two, three = queue.lease("worker", 3, NOW)
 
@@ -96,8 +96,8 @@ def test_what_is_acked_stays_as_it_ended(queue: Queue) -> None:
     assert queue.lease("worker", 9, NOW + 1e6) == []
 
 
-def test_an_error_and_nothing_else_names_its_failure() -> None:
-    """An error without a reason helps nobody."""
+def test_only_an_error_has_a_failure() -> None:
+    """An error without a reason is not useful."""
     with pytest.raises(ValueError, match="failure"):
         Ending("error")
     with pytest.raises(ValueError, match="failure"):
@@ -107,7 +107,7 @@ def test_an_error_and_nothing_else_names_its_failure() -> None:
 @pytest.mark.parametrize("call", ["ack", "fail", "heartbeat", "release"])
 @pytest.mark.parametrize("holder", ["next worker", "acked", "never leased"])
 def test_a_lost_token_changes_nothing(queue: Queue, call: str, holder: str) -> None:
-    """A worker that slept through its lease must not undo the work of the next."""
+    """A worker whose lease expired must not undo the work of the next."""
     queue.enqueue([artifact(0)], NOW)
     stale = lease_one(queue).token
     if holder == "next worker":
@@ -128,8 +128,8 @@ def test_a_lost_token_changes_nothing(queue: Queue, call: str, holder: str) -> N
     assert queue.get("a0") == before
 
 
-def test_a_heartbeat_holds_a_lease(queue: Queue) -> None:
-    """For its whole length from then on, and no longer."""
+def test_a_heartbeat_extends_a_lease(queue: Queue) -> None:
+    """For its full length from then on, and no longer."""
     queue.enqueue([artifact(0)], NOW)
     lease = lease_one(queue)
 
@@ -139,8 +139,8 @@ def test_a_heartbeat_holds_a_lease(queue: Queue) -> None:
     assert ids(queue.lease("other", 1, NOW + 1190)) == ["a0"]
 
 
-def test_an_expired_lease_comes_back_behind_those_who_wait(queue: Queue) -> None:
-    """Its attempt counts; the error says who fell silent."""
+def test_an_expired_lease_returns_to_the_end_of_the_queue(queue: Queue) -> None:
+    """Its attempt counts; the error names the worker that stopped responding."""
     queue.enqueue(some(2), NOW)
     lease_one(queue)
 
@@ -151,11 +151,11 @@ def test_an_expired_lease_comes_back_behind_those_who_wait(queue: Queue) -> None
     assert again.attempts == 2
     assert again.last_error is not None
     assert again.last_error.code == "E_LEASE_EXPIRED"
-    assert "worker fell silent at attempt 1 of 3" in again.last_error.message
+    assert "worker stopped responding (attempt 1 of 3); retrying" in again.last_error.message
 
 
 def test_an_artifact_that_kills_its_workers_ends_in_error(queue: Queue) -> None:
-    """Attempts count when they begin: who dies cannot count."""
+    """Attempts count when they start, since a dead worker cannot count."""
     queue.enqueue([artifact(0)], NOW)
     for attempt in range(3):
         assert lease_one(queue, NOW + 600 * attempt).artifact.attempts == attempt + 1
@@ -169,8 +169,8 @@ def test_an_artifact_that_kills_its_workers_ends_in_error(queue: Queue) -> None:
     assert not poison.last_error.retryable
 
 
-def test_a_lease_past_its_time_that_nobody_took_can_still_end(queue: Queue) -> None:
-    """Work that was done is not thrown away for being late."""
+def test_an_expired_lease_can_end_until_it_is_reclaimed(queue: Queue) -> None:
+    """Finished work is not discarded for being late."""
     queue.enqueue([artifact(0)], NOW)
     lease = lease_one(queue)
 
@@ -201,7 +201,7 @@ def test_waits_double_with_each_attempt(make_queue: MakeQueue) -> None:
 
 
 def test_waits_have_a_random_part(make_queue: MakeQueue) -> None:
-    """Artifacts that failed together do not come back together."""
+    """Artifacts that failed together are not retried together."""
     queue = make_queue(jitter_seconds=15)
     queue.enqueue(some(50), NOW)
     for lease in queue.lease("worker", 50, NOW):
@@ -215,10 +215,8 @@ def test_waits_have_a_random_part(make_queue: MakeQueue) -> None:
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(5.0, 5.0), (0.0, 0.0), (-3.0, 0.0), (1e9, 86_400.0)])
-def test_a_wait_the_server_asked_for_stands_for_the_backoff(
-    queue: Queue, asked: float, waited: float
-) -> None:
-    """Up to a day: nobody knows who asks for more."""
+def test_retry_after_replaces_the_backoff(queue: Queue, asked: float, waited: float) -> None:
+    """Up to a day."""
     queue.enqueue([artifact(0)], NOW)
 
     queue.fail_and_retry(lease_one(queue).token, BUSY, NOW, retry_after_s=asked)
@@ -228,7 +226,7 @@ def test_a_wait_the_server_asked_for_stands_for_the_backoff(
     assert found.not_before == NOW + waited
 
 
-def test_what_cannot_get_better_is_not_tried_again(queue: Queue) -> None:
+def test_a_permanent_failure_is_not_retried(queue: Queue) -> None:
     """`retryable` belongs to the failure."""
     queue.enqueue([artifact(0)], NOW)
 
@@ -237,8 +235,8 @@ def test_what_cannot_get_better_is_not_tried_again(queue: Queue) -> None:
     assert [(failed.attempts, failed.last_error) for failed in queue.failures()] == [(1, GONE)]
 
 
-def test_an_artifact_may_have_attempts_of_its_own(queue: Queue) -> None:
-    """One that is worth only one."""
+def test_an_artifact_can_have_its_own_max_attempts(queue: Queue) -> None:
+    """Here only one."""
     queue.enqueue([artifact(0, max_attempts=1)], NOW)
 
     queue.fail_and_retry(lease_one(queue).token, BUSY, NOW)
@@ -246,8 +244,8 @@ def test_an_artifact_may_have_attempts_of_its_own(queue: Queue) -> None:
     assert state(queue) == "error"
 
 
-def test_what_was_not_tried_is_given_back_uncounted(queue: Queue) -> None:
-    """A worker that is told to stop, or a host that rests, costs no attempt."""
+def test_a_released_lease_costs_no_attempt(queue: Queue) -> None:
+    """When a worker stops, or a host is paused."""
     queue.enqueue(some(2), NOW)
     one, two = queue.lease("worker", 2, NOW)
 
@@ -262,7 +260,7 @@ def test_what_was_not_tried_is_given_back_uncounted(queue: Queue) -> None:
 
 @pytest.mark.parametrize("text", ["NUL \0 inside", "half a pair \ud800", "plain"])
 def test_any_text_of_an_error_can_be_stored(queue: Queue, text: str) -> None:
-    """Messages hold what broken servers and files send."""
+    """Messages contain what broken servers and files send."""
     queue.enqueue([artifact(0)], NOW)
     (lease,) = queue.lease(f"worker {text}", 1, NOW)
     failure = dataclasses.replace(GONE, message=text)

@@ -1,8 +1,8 @@
-"""The queue in figures, and the failures that are tried again."""
+"""Counts of the queue, and failures that are retried."""
 
 import pytest
 
-from ingest_assets.intake.batches import give_homes
+from ingest_assets.intake.batches import assign_batches
 from ingest_assets.intake.ledger import Ledger
 from ingest_assets.intake.queue.artifacts import Ending
 from ingest_assets.intake.queue.queue import Filter, Queue
@@ -13,7 +13,7 @@ from ingest_tests.intake.queue.ends import ack
 
 @pytest.fixture
 def failed(queue: Queue) -> Queue:
-    """Two artifacts that are gone (a0, a1), one whose server was busy to the end (a2), one done (a3)."""
+    """Two artifacts with 404 (a0, a1), one whose server was busy (a2), one done (a3)."""
     queue.enqueue([*some(3, max_attempts=1), artifact(3)], NOW)
     leases = queue.lease("worker", 4, NOW)
     for lease, failure in zip(leases, [GONE, GONE, BUSY], strict=False):
@@ -22,16 +22,16 @@ def failed(queue: Queue) -> Queue:
     return queue
 
 
-def test_an_empty_queue_has_figures_too(queue: Queue) -> None:
-    """Every state is named."""
+def test_an_empty_queue_has_counts(queue: Queue) -> None:
+    """Every state is listed."""
     stats = queue.stats(NOW)
 
     assert stats.states == {"queued": 0, "in_progress": 0, "done": 0, "skipped": 0, "error": 0}
     assert (stats.total, stats.delayed, stats.oldest_queued_age_s, stats.attempts) == (0, 0, None, 0)
 
 
-def test_the_figures_say_what_is_where(queue: Queue) -> None:
-    """Depth per state, who is asked now, what waits and for how long."""
+def test_stats_count_states_hosts_and_waits(queue: Queue) -> None:
+    """Depth per state, hosts in progress, delayed artifacts and ages."""
     queue.enqueue([artifact(0, "a.org"), artifact(1, "b.org", resolver="crossref"), artifact(2)], NOW)
     queue.enqueue([*some(3, first=3), artifact(6, not_before=NOW + 500)], NOW + 10)
     leases = queue.lease("worker", 5, NOW + 10, ttl_s=30)
@@ -54,7 +54,7 @@ def test_the_figures_say_what_is_where(queue: Queue) -> None:
         (Filter(), ["a0", "a1", "a2"]),
         (Filter(category="input"), ["a0", "a1"]),
         (Filter(category="timeout"), []),
-        (Filter(artifact_ids=["a1", "a3", "nobody", "\0", "\ud800"]), ["a1"]),
+        (Filter(artifact_ids=["a1", "a3", "missing", "\0", "\ud800"]), ["a1"]),
         (Filter(artifact_ids=[]), []),
         (Filter(resolver="file", host=""), ["a0", "a1", "a2"]),
         (Filter(batch="2024-05-01-0001"), []),
@@ -63,7 +63,7 @@ def test_the_figures_say_what_is_where(queue: Queue) -> None:
 def test_failures_are_found_and_retried_by_the_same_filter(
     failed: Queue, wanted: Filter, expected: list[str]
 ) -> None:
-    """What is listed is what a retry takes; a dry run takes nothing."""
+    """A retry takes what is listed; a dry run takes nothing."""
     listed = [found.artifact_id for found in failed.failures(wanted)]
     would = failed.retry_failed(NOW + 1, wanted, dry_run=True)
     untouched = [found.artifact_id for found in failed.failures()]
@@ -77,7 +77,7 @@ def test_failures_are_found_and_retried_by_the_same_filter(
 
 
 def test_a_retry_has_one_more_attempt_or_all_again(failed: Queue) -> None:
-    """The last error stays to be seen until there is a new end."""
+    """The last error stays until the artifact ends again."""
     failed.retry_failed(NOW, Filter(artifact_ids=["a0"]))
     failed.retry_failed(NOW, Filter(artifact_ids=["a1"]), reset_attempts=True)
 
@@ -89,9 +89,9 @@ def test_a_retry_has_one_more_attempt_or_all_again(failed: Queue) -> None:
     assert [found.artifact_id for found in failed.failures()] == ["a0", "a2"]
 
 
-def test_a_retry_lets_the_home_batches_run_again(failed: Queue, ledger: Ledger) -> None:
-    """The sensor looks at revisions."""
-    give_homes(ledger, BatchLimits(max_documents=2), NOW)
+def test_a_retry_lets_the_batches_run_again(failed: Queue, ledger: Ledger) -> None:
+    """The sensor reads revisions."""
+    assign_batches(ledger, BatchLimits(max_documents=2), NOW)
     before = ledger.batches()
 
     retried = failed.retry_failed(NOW, Filter(artifact_ids=["a0", "a1"]))
@@ -103,11 +103,11 @@ def test_a_retry_lets_the_home_batches_run_again(failed: Queue, ledger: Ledger) 
 
 
 def test_artifacts_can_be_read_page_by_page(queue: Queue) -> None:
-    """In the order they came in."""
+    """In the order they were queued."""
     queue.enqueue(some(5), NOW)
 
     first = queue.find(Filter(state="queued"), limit=2)
     second = queue.find(Filter(state="queued"), limit=9, after_seq=first[-1].seq)
 
     assert [found.artifact_id for found in first + second] == ["a0", "a1", "a2", "a3", "a4"]
-    assert queue.get("nobody") is None
+    assert queue.get("missing") is None

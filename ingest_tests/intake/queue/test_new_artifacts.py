@@ -1,4 +1,4 @@
-"""What may be put into the queue, and how a line that may not is explained."""
+"""What can be queued, and how an invalid line is explained."""
 
 import json
 
@@ -10,7 +10,7 @@ from ingest_assets.settings.intake import QueueOptions
 
 
 def test_a_line_of_a_list_is_an_artifact() -> None:
-    """The resolver follows from the place."""
+    """The resolver follows from url or path."""
     page = NewArtifact.model_validate_json('{"id": "p", "url": "https://a.org/x", "meta": {"k": [1]}}')
     file = NewArtifact.model_validate_json('{"id": "f", "path": "/x.md", "resolver": "mine"}')
 
@@ -20,8 +20,8 @@ def test_a_line_of_a_list_is_an_artifact() -> None:
     assert [(row["state"], row["attempts"], row["not_before"]) for row in rows] == [("queued", 0, 1.0)] * 2
 
 
-def test_a_page_without_an_id_is_known_by_its_canonical_url() -> None:
-    """Two spellings of one address are one document; a null is a key left out."""
+def test_the_canonical_url_is_the_default_id() -> None:
+    """Two spellings of one URL are one document; a null counts as missing."""
     spellings = [
         '{"url": "https://A.org:443/x#part"}',
         '{"url": " https://a.org/x", "id": null, "meta": null}',
@@ -33,7 +33,7 @@ def test_a_page_without_an_id_is_known_by_its_canonical_url() -> None:
 
 
 def test_metadata_is_kept_down_to_its_deepest_level() -> None:
-    """A hundred levels, the outermost included."""
+    """A hundred levels, including the outermost."""
     deepest = json.loads("[" * 99 + "]" * 99)
 
     row = NewArtifact(artifact_id="a", path="x", meta={"n": deepest}).as_row(1.0)
@@ -52,9 +52,9 @@ def test_metadata_is_kept_down_to_its_deepest_level() -> None:
         ('{"url": "ftp://a.org"}', "only http and https"),
         ('{"id": "a", "url": "https:///x"}', "no valid host"),
         ('{"id": "a", "url": "https://[::1"}', "not a valid URL"),
-        ('{"id": "a", "url": "https://me:secret@a.org/"}', "https://a.org/ holds a user name or password"),
-        ('{"id": "a", "path": "x", "meta": {"n": 1e999}}', "JSON can say"),
-        ('{"id": "a", "path": "x", "meta": {"n": %s}}' % ("[" * 100 + "]" * 100), "100 deep"),
+        ('{"id": "a", "url": "https://me:secret@a.org/"}', "https://a.org/ contains a user name or password"),
+        ('{"id": "a", "path": "x", "meta": {"n": 1e999}}', "valid JSON, without NaN"),
+        ('{"id": "a", "path": "x", "meta": {"n": %s}}' % ("[" * 100 + "]" * 100), "100 levels deep"),
         ('{"id": "a", "path": "x", "not_before": 1714560000000}', "less than"),
         ('{"id": "a", "path": "x", "not_before": 1e999}', "finite"),
         ('{"id": "a", "path": "x", "resolver": "two words"}', "resolver"),
@@ -66,8 +66,8 @@ def test_metadata_is_kept_down_to_its_deepest_level() -> None:
         ("[]", "object"),
     ],
 )
-def test_a_line_that_is_no_artifact_says_why(line: str, reason: str) -> None:
-    """People mend lists by these words."""
+def test_an_invalid_line_has_a_reason(line: str, reason: str) -> None:
+    """Users correct lists by these messages."""
     with pytest.raises(ValidationError, match=reason):
         NewArtifact.model_validate_json(line)
 
@@ -94,7 +94,7 @@ def test_options_out_of_range_are_refused(wrong: dict[str, object]) -> None:
         QueueOptions(**wrong)
 
 
-def test_the_defaults_are_those_of_the_design() -> None:
+def test_the_defaults_are_as_documented() -> None:
     """And valid."""
     assert QueueOptions().model_dump() == {
         "max_workers": 8,
@@ -110,8 +110,8 @@ def test_the_defaults_are_those_of_the_design() -> None:
     }
 
 
-def test_a_host_is_one_lane_however_it_is_spelled() -> None:
-    """An international name and its form on the wire are the same server."""
+def test_a_host_has_one_lane_for_all_spellings() -> None:
+    """An international name and its ASCII form are the same server."""
     hosts = {
         NewArtifact(url=url).host for url in ("https://bücher.example/a", "https://xn--bcher-kva.example/b")
     }

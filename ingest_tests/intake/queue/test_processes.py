@@ -1,4 +1,4 @@
-"""Many processes on one queue: nothing twice, nothing lost, and never above the caps."""
+"""Many processes on one queue: nothing twice, nothing lost, and never above the limits."""
 
 import json
 import random
@@ -52,25 +52,25 @@ class Crew:
         ]
 
     def wait_until_ready(self) -> None:
-        """Until all of them have begun."""
+        """Wait until all have started."""
         give_up = time.monotonic() + LIMIT_S
         while not all(diary.is_file() and diary.read_text() for diary in self.diaries):
             assert time.monotonic() < give_up
             time.sleep(0.05)
 
     def wait(self, dead: Sequence[int] = ()) -> None:
-        """Until all who live have drained the queue."""
+        """Wait until all living workers have drained the queue."""
         for number, worker in enumerate(self.workers):
             assert worker.wait(LIMIT_S) == (-9 if number in dead else 0)
 
     def end(self) -> None:
-        """Leave no process behind."""
+        """Kill all remaining processes."""
         for worker in self.workers:
             worker.kill()
             worker.wait()
 
     def entries(self, word: str) -> list[tuple[int, list]]:
-        """What the diaries say under a word, and whose; a line cut off by a kill says nothing."""
+        """Return the diary entries of a kind with their worker; skip a line cut off by a kill."""
         found = []
         for number, diary in enumerate(self.diaries):
             whole = diary.read_text().split("\n")[:-1]
@@ -114,7 +114,7 @@ def test_every_artifact_is_acked_exactly_once(ledger_is_at: Path | str, tmp_path
 
 
 def most_at_once(crew: Crew) -> dict[str, int]:
-    """By host: how many artifacts were worked on at the same moment, from lease to ack."""
+    """Return by host how many artifacts were worked on at the same time, from lease to ack."""
     moments: list[tuple[float, int, str]] = []
     for _, (names, started, ended, hosts) in crew.entries("acked"):
         assert len(names) == len(hosts)
@@ -130,7 +130,7 @@ def most_at_once(crew: Crew) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_caps_hold_over_processes(ledger_is_at: Path | str, tmp_path: Path) -> None:
-    """Four processes that want all they can get: 3 per host, 7 per resolver, and both are reached."""
+    """Four processes that lease all they can: 3 per host, 7 per resolver, and both are reached."""
     hosts = ["a.org", "b.org", "c.org"]
     ledger = Ledger(ledger_is_at)
     queue = Queue(ledger.database, QueueOptions())
@@ -155,8 +155,8 @@ def test_caps_hold_over_processes(ledger_is_at: Path | str, tmp_path: Path) -> N
     assert seen["all"] <= 7
 
 
-def test_imports_at_once_add_every_artifact_once(ledger_is_at: Path | str) -> None:
-    """One goes up and one goes down the same list: no row twice, and no deadlock where they meet."""
+def test_concurrent_imports_add_every_artifact_once(ledger_is_at: Path | str) -> None:
+    """One reads the list forwards and one backwards: no row twice, and no deadlock where they meet."""
     started = [
         subprocess.Popen(
             [sys.executable, "-c", ENQUEUER, str(ledger_is_at), way],

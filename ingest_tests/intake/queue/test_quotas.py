@@ -1,4 +1,4 @@
-"""How often an API may be asked, over all processes and restarts."""
+"""Request quotas per API, over all processes and restarts."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def quotas(ledger: Ledger) -> Quotas:
 
 
 def test_a_bucket_is_full_at_first_and_refills_evenly(quotas: Quotas) -> None:
-    """A wait that is told is a wait that is enough."""
+    """After the returned wait there is a token."""
     burst = [quotas.take("api", NOW) for _ in range(4)]
 
     assert burst == [0, 0, 0, 20]
@@ -43,8 +43,8 @@ def test_a_bucket_is_full_at_first_and_refills_evenly(quotas: Quotas) -> None:
     assert [quotas.take("api", NOW + 1000) for _ in range(4)] == [0, 0, 0, 20]
 
 
-def test_who_is_throttled_is_counted_and_takes_nothing(quotas: Quotas) -> None:
-    """The counters are kept with the bucket; an API without a quota has neither."""
+def test_a_throttled_request_is_counted_and_takes_no_token(quotas: Quotas) -> None:
+    """The counters are stored with the bucket; an API without a quota has neither."""
     for _ in range(5):
         quotas.take("api", NOW)
         quotas.take("other", NOW)
@@ -53,7 +53,7 @@ def test_who_is_throttled_is_counted_and_takes_nothing(quotas: Quotas) -> None:
 
 
 def test_a_bucket_survives_a_restart(ledger: Ledger, quotas: Quotas) -> None:
-    """A new process does not begin with a full one; a changed rate holds at once."""
+    """A new process does not start with a full one; a changed rate applies at once."""
     for _ in range(3):
         quotas.take("api", NOW)
 
@@ -62,8 +62,8 @@ def test_a_bucket_survives_a_restart(ledger: Ledger, quotas: Quotas) -> None:
     assert again.take("api", NOW) == 10
 
 
-def test_a_clock_that_goes_back_refills_nothing(quotas: Quotas) -> None:
-    """Machines do not agree to the millisecond."""
+def test_a_clock_set_back_refills_nothing(quotas: Quotas) -> None:
+    """Clocks of machines differ by milliseconds."""
     for _ in range(3):
         quotas.take("api", NOW)
 
@@ -73,7 +73,7 @@ def test_a_clock_that_goes_back_refills_nothing(quotas: Quotas) -> None:
 
 
 def test_processes_share_a_bucket(ledger_is_at: Path | str) -> None:
-    """Four that ask 40 times each for the 50 there are; the first makes the bucket."""
+    """Four take 40 times each from the 50 there are; the first creates the bucket."""
     Ledger(ledger_is_at).close()
     line = [sys.executable, "-c", TAKER, str(ledger_is_at), str(NOW)]
     started = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for _ in range(4)]
@@ -86,10 +86,10 @@ def test_processes_share_a_bucket(ledger_is_at: Path | str) -> None:
 
 
 @given(st.lists(st.floats(0, 30), max_size=40), st.integers(1, 5), st.floats(1, 50))
-def test_no_history_gets_more_than_a_bucket_and_what_refilled(
+def test_no_history_exceeds_a_full_bucket_and_its_refill(
     waits: list[float], rate: int, per_seconds: float
 ) -> None:
-    """In any stretch of time."""
+    """In any period."""
     quotas = Quotas(Ledger(None).database, {"api": QuotaOptions(rate=rate, per_seconds=per_seconds)})
     now, taken = NOW, list[float]()
     for wait in waits:

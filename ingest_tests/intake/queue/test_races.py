@@ -1,4 +1,4 @@
-"""Two calls at the same moment, made certain by holding one of them half way."""
+"""Two calls at the same time, made certain by stopping one half way."""
 
 import threading
 
@@ -10,12 +10,12 @@ from ingest_tests.intake.postgres import Postgres
 from ingest_tests.intake.queue.conftest import BUSY, NOW, some
 
 
-def test_a_failure_told_during_the_own_heartbeat_counts(queue: Queue, ledger: Ledger) -> None:
-    """A worker's heartbeat comes from another thread: a row it holds is not a lost one."""
+def test_a_failure_during_the_own_heartbeat_counts(queue: Queue, ledger: Ledger) -> None:
+    """The heartbeat comes from another thread: a row it locks is not a lost one."""
     queue.enqueue(some(1), NOW)
     (lease,) = queue.lease("worker", 1, NOW)
-    told: list[bool] = []
-    worker = threading.Thread(target=lambda: told.append(queue.fail_and_retry(lease.token, BUSY, NOW)))
+    results: list[bool] = []
+    worker = threading.Thread(target=lambda: results.append(queue.fail_and_retry(lease.token, BUSY, NOW)))
 
     with ledger.database.begin() as connection:
         connection.execute(schema.artifacts.update().values(lease_expires=NOW + 900))
@@ -25,12 +25,12 @@ def test_a_failure_told_during_the_own_heartbeat_counts(queue: Queue, ledger: Le
 
     found = queue.get("a0")
     assert found is not None
-    assert told == [True]
+    assert results == [True]
     assert (found.state, found.last_error) == ("queued", BUSY)
 
 
 def test_a_lease_does_not_wait_for_an_ack_on_postgresql(postgres: Postgres) -> None:
-    """An expired row that is just being acked is left to its worker (`SKIP LOCKED`)."""
+    """An expired row that is being acked is left to its worker (`SKIP LOCKED`)."""
     ledger = Ledger(postgres.fresh_url())
     queue = Queue(ledger.database, QueueOptions())
     queue.enqueue(some(3), NOW)

@@ -1,4 +1,4 @@
-"""Archives that unfold to more than a machine holds."""
+"""Archives that expand beyond a machine's memory."""
 
 import struct
 import zipfile
@@ -16,7 +16,7 @@ _MOST = 0xFFFFFFFF
 
 
 def archive(members: Mapping[str, str | bytes]) -> bytes:
-    """An honest archive, whose bytes do not depend on the clock."""
+    """An ordinary archive; its bytes do not depend on the clock."""
     made = BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
         for name, content in members.items():
@@ -26,13 +26,13 @@ def archive(members: Mapping[str, str | bytes]) -> bytes:
 
 
 def members_of(content: bytes) -> dict[str, bytes]:
-    """What an archive holds, by name."""
+    """The members of an archive by name."""
     with zipfile.ZipFile(BytesIO(content)) as source:
         return {name: source.read(name) for name in source.namelist()}
 
 
 def forged(members: Mapping[str, tuple[bytes, int]]) -> bytes:
-    """An archive of raw deflate streams, each with the size that its directory entry is to claim."""
+    """An archive of raw deflate streams, each with the size that its directory entry declares."""
     out, directory = bytearray(), bytearray()
     for name, (packed, claimed) in members.items():
         entry = name.encode()
@@ -46,22 +46,22 @@ def forged(members: Mapping[str, tuple[bytes, int]]) -> bytes:
 
 
 def bomb(member: str, mebibytes: int = 2048) -> bytes:
-    """One member that is that large when unpacked, and says so."""
+    """One member of this unpacked size, correctly declared."""
     return forged({member: (deflated(mebibytes), mebibytes * 1024 * 1024)})
 
 
 def lying_bomb(member: str, mebibytes: int = 2048) -> bytes:
-    """One member that is that large when unpacked, and claims to be a kilobyte."""
+    """One member of this unpacked size, declared as a kilobyte."""
     return forged({member: (deflated(mebibytes), 1024)})
 
 
 def nested_bomb(member: str, inner: str) -> bytes:
-    """A small archive in the archive, and the bomb in there."""
+    """A bomb in a small archive inside the archive."""
     return archive({member: "<x/>", inner: bomb("xl/worksheets/sheet1.xml")})
 
 
 def russian_dolls(member: str, depth: int = 40) -> bytes:
-    """Archives in archives in archives."""
+    """Archives nested in archives."""
     content = b"x"
     for _ in range(depth):
         content = archive({"next.zip": content})
@@ -74,7 +74,7 @@ def crowd(member: str, count: int = 100_000) -> bytes:
 
 
 def overlapping(member: str, count: int = 3000, mebibytes: int = 64) -> bytes:
-    """Members that share one stream: a few kilobytes each in the directory, all of it in the sum."""
+    """Members that share one stream: declared as a few kilobytes each, large in total."""
     one = forged({member: (deflated(mebibytes), mebibytes * 1024 * 1024)})
     start = one.index(b"PK\x01\x02")
     entry = one[start : one.index(b"PK\x05\x06")]
@@ -83,7 +83,7 @@ def overlapping(member: str, count: int = 3000, mebibytes: int = 64) -> bytes:
 
 
 def odf(kind: str, content: str) -> bytes:
-    """An OpenDocument file of this content."""
+    """An OpenDocument file with this content."""
     mime = f"application/vnd.oasis.opendocument.{kind}"
     manifest = (
         '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
@@ -130,7 +130,7 @@ def locked_odf() -> bytes:
 
 
 def locked_epub() -> bytes:
-    """A book whose chapter only its seller's program opens."""
+    """A book whose chapter is encrypted (DRM)."""
     reference = '<enc:CipherData><enc:CipherReference URI="c.xhtml"/></enc:CipherData>'
     return epub("?", **{"META-INF/encryption.xml": f"<encryption xmlns:enc='x'>{reference}</encryption>"})
 
@@ -146,7 +146,7 @@ def far_cell() -> bytes:
 
 
 def wide_dolls(member: str, width: int = 16, depth: int = 5) -> bytes:
-    """Archives of archives of archives, each with many: a small file, and a million at the bottom."""
+    """Archives nested three levels deep, many per level: a small file with a million members in total."""
     content = b"x"
     for _ in range(depth):
         content = archive({f"{at}.zip": content for at in range(width)})
@@ -154,7 +154,7 @@ def wide_dolls(member: str, width: int = 16, depth: int = 5) -> bytes:
 
 
 def far_odf_cell() -> bytes:
-    """One cell that stands for sixteen thousand million."""
+    """One cell that is repeated sixteen thousand million times."""
     cell = "<table:table-cell table:number-columns-repeated='16000' office:value='1'/>"
     row = f"<table:table-row table:number-rows-repeated='1000000'>{cell}</table:table-row>"
     return odf("spreadsheet", f"<office:spreadsheet><table:table>{row}</table:table></office:spreadsheet>")

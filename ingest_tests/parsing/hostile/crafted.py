@@ -1,4 +1,4 @@
-"""The crafted set: every file with the exact code it must end with, or `ok` and the warning it must carry."""
+"""The crafted files, each with its exact error code, or `ok` and the warning it must have."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _METADATA = "http://169.254.169.254/latest/meta-data"
 
 @dataclass(frozen=True)
 class Crafted:
-    """A file, what it is called, and how reading it ends."""
+    """A file, its name, and the result of reading it."""
 
     name: str
     make: Callable[[], bytes | str]
@@ -62,7 +62,7 @@ def _deep_mail(depth: int = 1000) -> str:
 
 
 def _padded_laughing_docx() -> bytes:
-    """The declarations come after a comment that is longer than any honest one."""
+    """The declarations follow a very long comment."""
     comment = f"<?xml version='1.0'?><!--{'x' * 100_000}-->"
     return _docx_with(**{"word/document.xml": markup.billion_laughs("w:document", prolog=comment)})
 

@@ -1,4 +1,4 @@
-"""Pictures that are larger than they look."""
+"""Images that are larger than their files."""
 
 import struct
 import zlib
@@ -6,7 +6,7 @@ from io import BytesIO
 
 
 def png(width: int, height: int) -> bytes:
-    """A black picture in one bit per pixel; its data is that of a small one when it is too large to make."""
+    """A black image with one bit per pixel; if it is too large to create, with the data of a small one."""
     rows = min(height, 64_000_000 // (width // 8 + 2))
     header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
     packed = zlib.compress(bytes((width + 7) // 8 + 1) * rows, 9)
@@ -17,7 +17,7 @@ def png(width: int, height: int) -> bytes:
 
 
 def tiff(width: int, height: int) -> bytes:
-    """A TIFF header that claims these dimensions, and eight bytes of pixels."""
+    """A TIFF header that declares these dimensions, and eight bytes of pixels."""
     tags = [(256, width), (257, height), (258, 8), (259, 1), (262, 1), (273, 8), (277, 1), (278, height)]
     tags.append((279, 8))
     entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
@@ -25,13 +25,13 @@ def tiff(width: int, height: int) -> bytes:
 
 
 def bmp(width: int, height: int) -> bytes:
-    """A BMP header that claims these dimensions."""
+    """A BMP header that declares these dimensions."""
     header = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, 0, 0, 0, 0, 0)
     return b"BM" + struct.pack("<IHHI", 54, 0, 0, 54) + header
 
 
 def frames(count: int, kind: str = "GIF") -> bytes:
-    """One small picture after the other."""
+    """An animation of small frames."""
     from PIL import Image
 
     made = BytesIO()

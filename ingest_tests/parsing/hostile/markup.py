@@ -1,4 +1,4 @@
-"""Markup that multiplies, or goes down without end."""
+"""Markup that expands, or is nested without end."""
 
 _ENTITIES = '<!ENTITY l0 "lollollollol">' + "".join(
     f'<!ENTITY l{at} "{f"&l{at - 1};" * 10}">' for at in range(1, 10)
@@ -19,7 +19,7 @@ def quadratic_blowup(root: str, size: int = 100_000) -> str:
 
 
 def external_entity(root: str, uri: str) -> str:
-    """A reference to a file or an address elsewhere."""
+    """A reference to a file or an external address."""
     return (
         f'<?xml version="1.0"?><!DOCTYPE {root} [<!ENTITY x SYSTEM "{uri}">]>'
         f"<{root}><body><p>Bees and trees &x;</p></body></{root}>"
@@ -27,17 +27,17 @@ def external_entity(root: str, uri: str) -> str:
 
 
 def deep_html(depth: int, tag: str = "div") -> str:
-    """Elements within elements, and a word at the bottom."""
+    """Nested elements with a word in the innermost one."""
     return f"<html><body><h1>T</h1>{f'<{tag}>' * depth}Bees and trees{f'</{tag}>' * depth}</body></html>"
 
 
 def unclosed_html(count: int, tag: str = "font") -> str:
-    """Elements that nobody closes, as editors of old wrote them."""
+    """Elements without closing tags, as old editors wrote them."""
     return "<html><body><h1>T</h1>" + "".join(f"<{tag}>word{at} " for at in range(count)) + "</body></html>"
 
 
 def resources(uri: str) -> str:
-    """HTML that asks for something in every way there is."""
+    """HTML that refers to an external resource in every possible way."""
     return (
         f"<html><head><link rel=stylesheet href='{uri}'><base href='{uri}'><script src='{uri}'></script>"
         f"<style>@import url({uri});</style></head><body background='{uri}'><h1>T</h1><p>Bees and trees</p>"
@@ -49,11 +49,11 @@ def resources(uri: str) -> str:
 
 
 def endless_entity(root: str) -> str:
-    """An entity that holds itself."""
+    """An entity that contains itself."""
     return f'<?xml version="1.0"?><!DOCTYPE {root} [<!ENTITY a "&b;"><!ENTITY b "x&a;">]><{root}>&a;</{root}>'
 
 
 def with_external_entity(document: str, uri: str) -> str:
-    """The document with a reference to somewhere else."""
+    """The document with a reference to an external entity."""
     declared = document.replace('.dtd">', f'.dtd" [<!ENTITY x SYSTEM "{uri}">]>')
     return declared.replace("Fifteen kilograms.", "Fifteen &x; kilograms.")

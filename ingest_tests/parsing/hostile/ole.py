@@ -1,4 +1,4 @@
-"""Compound files, as Outlook and old Office programs write them."""
+"""Compound files (OLE), as written by Outlook and old Office programs."""
 
 import struct
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ _ROOT, _STREAM = 5, 2
 
 
 def compound(streams: Mapping[str, bytes], repeats: int = 1) -> bytes:
-    """A file of these streams, all small; with `repeats`, the directory names each that many times."""
+    """A file of these small streams; with `repeats`, the directory repeats each name that many times."""
     held, chain, places = b"", list[int](), dict[str, tuple[int, int]]()
     for name, content in streams.items():
         places[name] = (len(chain), len(content))
@@ -39,7 +39,7 @@ def _directory(places: Mapping[str, tuple[int, int]], held: int, repeats: int) -
     named = [(name, *place) for name, place in places.items()]
     named += [(f"x{at}-{name}"[:31], *place) for at in range(1, repeats) for name, place in places.items()]
     root = bytearray(_entry("Root Entry", _ROOT, 0, held, child=1))
-    root[116:120] = b"HELD"  # where it is becomes known last
+    root[116:120] = b"HELD"  # filled in at the end
     entries = bytes(root)
     for at, (name, start, size) in enumerate(named, start=1):
         entries += _entry(name, _STREAM, start, size, right=at + 1 if at < len(named) else _NONE)
@@ -65,7 +65,7 @@ def _header(starts: list[int], small_fat_sectors: int) -> bytes:
 
 
 def outlook(subject: str, body: str, repeats: int = 1) -> bytes:
-    """An e-mail as Outlook saves it."""
+    """An e-mail in Outlook's format."""
     texts = {0x001A: "IPM.Note", 0x0037: subject, 0x1000: body}
     properties = bytes(32) + b"".join(
         struct.pack("<IIQ", number << 16 | 0x001F, 6, len(text) * 2 + 2) for number, text in texts.items()
@@ -76,7 +76,7 @@ def outlook(subject: str, body: str, repeats: int = 1) -> bytes:
 
 
 def claiming(size: int) -> bytes:
-    """An e-mail whose body is said to be that long."""
+    """An e-mail whose body is declared to be that long."""
     content = bytearray(outlook("Bees", "and trees"))
     name = "__substg1.0_1000001F".encode("utf-16-le")
     at = content.index(name) + 120

@@ -1,4 +1,4 @@
-"""PDFs that lie, loop, swell or carry things along."""
+"""PDFs with false sizes, loops, bombs or attachments."""
 
 import zlib
 
@@ -46,7 +46,7 @@ def twice_flate_bomb(mebibytes: int = 4096) -> bytes:
 
 
 def many_pages(count: int) -> bytes:
-    """So many page objects, all alike."""
+    """This many equal page objects."""
     kids = b" ".join(b"%d 0 R" % (4 + at) for at in range(count))
     page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 3 0 R>>"
     pages = b"<</Type/Pages/Kids[%s]/Count %d>>" % (kids, count)
@@ -54,19 +54,19 @@ def many_pages(count: int) -> bytes:
 
 
 def one_page_many_times(count: int) -> bytes:
-    """One page object that the tree names over and over."""
+    """One page object that is repeated in the page tree."""
     pages = b"<</Type/Pages/Kids[%s]/Count %d>>" % (b"3 0 R " * count, count)
     return pdf_file([CATALOG, pages, _page(), FONT, stream(TEXT)])
 
 
 def claimed_pages(count: int) -> bytes:
-    """One page, and a tree that says there are more."""
+    """One page, and a page tree that declares more."""
     pages = b"<</Type/Pages/Kids[3 0 R]/Count %d>>" % count
     return pdf_file([CATALOG, pages, _page(), FONT, stream(TEXT)])
 
 
 def page_tree_loop() -> bytes:
-    """A tree whose branch is its own root."""
+    """A page tree with its root as a branch."""
     pages = b"<</Type/Pages/Kids[6 0 R 3 0 R]/Count 2>>"
     branch = b"<</Type/Pages/Parent 2 0 R/Kids[2 0 R 6 0 R]/Count 2>>"
     return pdf_file([CATALOG, pages, _page(), FONT, stream(TEXT), branch])
@@ -78,7 +78,7 @@ def giant_page(side: int = 2_000_000) -> bytes:
 
 
 def giant_picture(side: int = 200_000) -> bytes:
-    """A picture that says it has forty billion pixels."""
+    """An image that declares forty billion pixels."""
     picture = b"/Type/XObject/Subtype/Image/Width %d/Height %d/ColorSpace/DeviceRGB/BitsPerComponent 8" % (
         side,
         side,
@@ -109,7 +109,7 @@ def doubling_forms(levels: int = 40) -> bytes:
 
 
 def nested_arrays(depth: int = 100_000) -> bytes:
-    """An object that a parser goes down into."""
+    """An object of deeply nested arrays."""
     return one_page(None, b"[" * depth + b"]" * depth, page=_page(more=b"/Annots 6 0 R"))
 
 
@@ -134,34 +134,34 @@ def with_embedded_file() -> bytes:
 
 
 def three_pages(second: bytes) -> bytes:
-    """Two good pages, and between them one with this object as its content stream."""
+    """Three pages, the second one with this object as its content stream."""
     pages = b"<</Type/Pages/Kids[3 0 R 6 0 R 7 0 R]/Count 3>>"
     last = _page().replace(b"5 0 R", b"5 0 R")
     return pdf_file([CATALOG, pages, _page(), FONT, stream(TEXT), _page(b"8 0 R"), last, second])
 
 
 def looping_xref() -> bytes:
-    """A cross-reference table that names itself as the one before."""
+    """A cross-reference table whose previous one is itself."""
     content = one_page()
     start = content.rindex(b"xref\n0 ", 0, content.rindex(b"startxref"))
     return content.replace(b"trailer<<", b"trailer<</Prev %d" % start)
 
 
 def object_stream_bomb(mebibytes: int = 4096) -> bytes:
-    """Objects in a stream that a viewer unpacks before it shows anything."""
+    """An object stream that a viewer unpacks before it shows anything."""
     packed = stream(zipped(mebibytes), b"/Type/ObjStm/N 1/First 4/Filter/FlateDecode")
     return one_page(None, packed)
 
 
 def outline_loop() -> bytes:
-    """A table of contents whose entry is its own next, first and last."""
+    """A table of contents whose entry is its own next, first and last entry."""
     catalog = b"<</Type/Catalog/Pages 2 0 R/Outlines 6 0 R>>"
     entry = b"<</Title(a)/Parent 6 0 R/Next 7 0 R/First 7 0 R/Prev 7 0 R>>"
     return one_page(None, b"<</Type/Outlines/First 7 0 R/Last 7 0 R/Count 1>>", entry, catalog=catalog)
 
 
 def hex_chain(length: int = 10) -> bytes:
-    """Text in hexadecimal digits, in hexadecimal digits, and so on."""
+    """Text encoded in hexadecimal digits several times."""
     content = TEXT
     for _ in range(length):
         content = content.hex().encode() + b">"
@@ -169,14 +169,14 @@ def hex_chain(length: int = 10) -> bytes:
 
 
 def run_length(runs: int = 500_000) -> bytes:
-    """Spaces by the run, and the runs packed: some kilobytes for sixty million."""
+    """Run-length encoded spaces, compressed: some kilobytes for sixty million."""
     return one_page(
         stream(zlib.compress(b"\x81 " * runs + b"\x80", 9), b"/Filter[/FlateDecode/RunLengthDecode]")
     )
 
 
 def font_bomb(mebibytes: int = 3000) -> bytes:
-    """A font that unfolds to more than there is memory for."""
+    """A font that expands beyond the memory."""
     font = b"<</Type/Font/Subtype/TrueType/BaseFont/X/FontDescriptor 7 0 R>>"
     described = b"<</Type/FontDescriptor/FontName/X/Flags 4/FontFile2 8 0 R>>"
     packed = stream(zipped(mebibytes), b"/Filter/FlateDecode")

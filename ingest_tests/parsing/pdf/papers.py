@@ -1,4 +1,4 @@
-"""PDFs for the tests, drawn with ReportLab: pages as books, papers and reports have them."""
+"""PDFs for the tests, drawn with ReportLab, with layouts of books, papers and reports."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -13,7 +13,7 @@ WORDS = _TEXT.split()
 
 
 class Sheet:
-    """One page; places are measured from its top left."""
+    """One page; positions are measured from its top left corner."""
 
     def __init__(self, canvas: Any) -> None:
         self.canvas = canvas
@@ -23,15 +23,15 @@ class Sheet:
         self.canvas.drawString(left, HEIGHT - top - size * 0.75, text)
 
     def prose(self, left: float, top: float, width: float, lines: int, seed: int = 0) -> float:
-        """So many lines of words, justified but for the last; where they end."""
+        """Draw lines of justified words, the last one not justified; return the position below them."""
         from reportlab.pdfbase.pdfmetrics import stringWidth
 
-        at = seed
+        word = seed
         for number in range(lines):
             words: list[str] = []
-            while stringWidth(" ".join([*words, WORDS[at % len(WORDS)]]), "Times-Roman", 10) < width:
-                words.append(WORDS[at % len(WORDS)])
-                at += 1
+            while stringWidth(" ".join([*words, WORDS[word % len(WORDS)]]), "Times-Roman", 10) < width:
+                words.append(WORDS[word % len(WORDS)])
+                word += 1
             text = " ".join(words)
             room = width - stringWidth(text, "Times-Roman", 10)
             self.canvas.setFont("Times-Roman", 10)
@@ -50,7 +50,7 @@ class Sheet:
         self.canvas.circle(left + size / 2, HEIGHT - top - size / 2, size / 2, fill=1)
 
     def turned(self, left: float, top: float, text: str, size: float = 10) -> None:
-        """Text that runs from bottom to top."""
+        """Draw text that runs from bottom to top."""
         self.canvas.saveState()
         self.canvas.translate(left, HEIGHT - top)
         self.canvas.rotate(90)
@@ -60,7 +60,7 @@ class Sheet:
 
 
 def paper(*pages: Callable[[Sheet], object]) -> bytes:
-    """A PDF whose pages these functions draw."""
+    """A PDF with one page per function, which draws it."""
     from reportlab.pdfgen.canvas import Canvas
 
     out = BytesIO()

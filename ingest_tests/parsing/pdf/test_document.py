@@ -1,9 +1,9 @@
-from ingest_assets.parsing.pdf.document import heading_levels, labelled, orders
-from ingest_tests.parsing.pdf.making import BOLD, block, line, prose
+from ingest_assets.parsing.pdf.document import heading_levels, label_blocks, reading_orders
+from ingest_tests.parsing.pdf.elements import BOLD, block, line, prose
 
 
 def test_the_document_as_a_whole_decides_over_labels() -> None:
-    """Running heads, headings, footnotes; the rest keeps its label."""
+    """Running heads, headings and footnotes are relabelled; other labels stay."""
     pages = [
         (
             800.0,
@@ -17,7 +17,7 @@ def test_the_document_as_a_whole_decides_over_labels() -> None:
         )
         for number in (1, 2)
     ]
-    for blocks in labelled(pages):
+    for blocks in label_blocks(pages):
         assert [one.label for one in blocks] == [
             "page_header",
             "section_header",
@@ -28,10 +28,10 @@ def test_the_document_as_a_whole_decides_over_labels() -> None:
 
 
 def test_headers_come_first_and_footers_last() -> None:
-    """What a page holds is read between them."""
+    """The body of a page is read between them."""
     foot = block(line(50, 10, 20, "7"), label="page_footer")
     head = block(line(50, 700, 20, "Bees"), label="page_header")
-    assert orders([[foot, prose(50, 100, 5), head]]) == [[2, 1, 0]]
+    assert reading_orders([[foot, prose(50, 100, 5), head]]) == [[2, 1, 0]]
 
 
 def test_levels_are_those_of_the_headings_only() -> None:

@@ -1,4 +1,4 @@
-"""The embedded engine from PDF to document, on pages that the tests draw themselves."""
+"""The embedded engine from PDF to document, on pages drawn by the tests."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def _two_columns(sheet: Sheet) -> None:
 
 
 def test_columns_are_read_one_after_the_other_with_their_headings(read: Read) -> None:
-    """The title first; and headings have levels."""
+    """The title is first, and headings have levels."""
     document = _document(read, "paper.pdf", paper(_two_columns))
     headings = [(item.text, item.level) for item in document.texts if item.label.value == "section_header"]  # type: ignore[union-attr]
     assert headings == [
@@ -70,7 +70,7 @@ def _list(sheet: Sheet) -> None:
 
 
 def test_lists_become_lists(read: Read) -> None:
-    """Without their bullets, which are only marks."""
+    """Their bullets are not part of the text."""
     document = _document(read, "list.pdf", paper(_list))
     assert [item.text for item in document.texts if item.label.value == "list_item"] == [
         "Weigh every hive.",
@@ -90,7 +90,7 @@ def _code(sheet: Sheet) -> None:
 
 
 def test_programs_keep_their_lines(read: Read) -> None:
-    """Indentation is part of some of them."""
+    """And their indentation."""
     document = _document(read, "code.pdf", paper(_code))
     assert ("code", "def weigh(hive):\n    return hive.kg\nweigh(A1)") in _labels(document)
 
@@ -110,7 +110,7 @@ def _ruled_table(sheet: Sheet) -> None:
 
 
 def test_a_ruled_table_has_its_cells_its_header_and_its_caption(read: Read) -> None:
-    """Through the detector, which must see it."""
+    """With the real detector."""
     document = _document(read, "table.pdf", paper(_ruled_table))
     [table] = document.tables
     rows = [[cell.text for cell in row] for row in table.data.grid]
@@ -141,7 +141,7 @@ def _sideways(sheet: Sheet) -> None:
 
 
 def test_a_page_set_on_its_side_is_read_along_its_lines(read: Read) -> None:
-    """From the first to the last."""
+    """From the first line to the last."""
     text = " ".join(item.text for item in _document(read, "side.pdf", paper(_sideways)).texts)
     places = [text.find(f"Line {at} runs from the bottom of the sheet to its top") for at in range(24)]
     assert places == sorted(places)
@@ -159,8 +159,8 @@ def test_a_stamp_along_the_margin_is_furniture(read: Read) -> None:
     assert ("page_header", "stamp:2206.01062 [bees] 2 June 2022") in _labels(document)
 
 
-def test_a_text_layer_of_nonsense_is_read_from_the_picture(read: Read) -> None:
-    """The font says that all its letters are private signs."""
+def test_a_page_with_garbled_text_is_read_by_ocr(read: Read) -> None:
+    """Its font maps all letters to private characters."""
     cmap = b"1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange <20> <7E> <E020> endbfrange"
     page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F1 3 0 R>>>>/Contents 5 0 R>>"
     font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding/ToUnicode 6 0 R>>"
@@ -177,8 +177,8 @@ def test_a_text_layer_of_nonsense_is_read_from_the_picture(read: Read) -> None:
 
 
 @pytest.mark.parametrize("turn", [180, 270])
-def test_a_scan_is_read_whichever_way_up_it_is(read: Read, tmp_path: Path, turn: int) -> None:
-    """Its lines in order, not only each of them."""
+def test_a_scan_is_read_in_any_orientation(read: Read, tmp_path: Path, turn: int) -> None:
+    """With its lines in order."""
     from PIL import Image, ImageDraw
 
     picture = Image.new("L", (1000, 700), "white")

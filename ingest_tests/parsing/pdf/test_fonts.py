@@ -16,7 +16,7 @@ from ingest_assets.parsing.pdf.fonts import font_style
     ],
 )
 def test_bold_fonts_are_known_by_their_names(name: str) -> None:
-    """Every foundry has its own way to say it."""
+    """Foundries have different conventions."""
     assert font_style(name).bold
 
 
@@ -24,7 +24,7 @@ def test_bold_fonts_are_known_by_their_names(name: str) -> None:
     "name", ["/CMR10", "/LinLibertineT", "/Times-Roman", "/F1", "/Bookman-Light", "/Albany", "/Cambria", ""]
 )
 def test_other_fonts_are_not_bold(name: str) -> None:
-    """A letter B in a name says nothing."""
+    """A letter B in a name does not mean bold."""
     assert not font_style(name).bold
 
 
@@ -32,7 +32,7 @@ def test_other_fonts_are_not_bold(name: str) -> None:
     "name", ["/CMTI10", "/Times-Italic", "/LinLibertineTI", "/URWPalladioL-Ital", "/X-BoldOblique"]
 )
 def test_italic_fonts_are_known_by_their_names(name: str) -> None:
-    """Slanted ones count as italic."""
+    """Slanted fonts count as italic."""
     assert font_style(name).italic
 
 
@@ -40,12 +40,12 @@ def test_italic_fonts_are_known_by_their_names(name: str) -> None:
     "name", ["/CMTT9", "/Courier", "/Inconsolatazi4-Regular", "/newtxtt", "/DejaVuSansMono", "/SFTT1000"]
 )
 def test_monospaced_fonts_are_known_by_their_names(name: str) -> None:
-    """Programs are set in them."""
+    """Program text uses them."""
     assert font_style(name).mono
 
 
-def test_fonts_of_signs_are_told_apart() -> None:
-    """Bullets come from the one kind, formulas from the other."""
+def test_symbol_fonts_and_math_fonts_are_distinguished() -> None:
+    """Bullets use the former, formulas the latter."""
     assert font_style("/AAAAAH+SymbolMT").symbol
     assert font_style("/Wingdings-Regular").symbol
     assert font_style("/CMMI10").math

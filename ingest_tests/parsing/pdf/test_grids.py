@@ -1,4 +1,4 @@
-from ingest_assets.parsing.pdf.boxes import Box, around
+from ingest_assets.parsing.pdf.boxes import Box, bounding_box
 from ingest_assets.parsing.pdf.grids import Grid, grid_of
 from ingest_assets.parsing.pdf.lines import Word
 
@@ -16,7 +16,7 @@ def _down(x: float, top: float, bottom: float) -> Box:
 
 
 def _grid(words: list[Word], lines: list[Box] | None = None) -> Grid:
-    return grid_of(words, lines or [], around([word.box for word in words]))
+    return grid_of(words, lines or [], bounding_box([word.box for word in words]))
 
 
 def _rows(grid: Grid) -> list[list[str]]:
@@ -29,7 +29,7 @@ def _rows(grid: Grid) -> list[list[str]]:
 
 
 def test_words_stand_in_the_rows_and_columns_of_the_page() -> None:
-    """Alignment may differ from column to column."""
+    """Alignment may differ between columns."""
     grid = _grid(
         [
             _word(10, 10, 30, "Hive"),
@@ -50,27 +50,27 @@ def test_words_with_a_space_between_them_are_one_cell() -> None:
 
 
 def test_a_narrow_gap_separates_columns_where_other_rows_show_them() -> None:
-    """A long entry comes close to its neighbour."""
+    """A long entry is close to its neighbour."""
     words = [_word(10, y, 20, "a") for y in (10, 25, 40)] + [_word(100, y, 20, "b") for y in (10, 25, 40)]
     grid = _grid([*words, _word(10, 55, 85, "long"), _word(100, 55, 20, "b")])
     assert _rows(grid)[3] == ["long", "b"]
 
 
 def test_a_missing_cell_leaves_its_place_empty() -> None:
-    """The column of a later cell must not slip to the left."""
+    """Later cells keep their column."""
     grid = _grid([_word(10, 10, 20, "a"), _word(100, 10, 20, "b"), _word(100, 30, 20, "c")])
     assert _rows(grid) == [["a", "b"], ["", "c"]]
 
 
 def test_a_heading_over_two_columns_spans_them() -> None:
-    """And it does not glue them together."""
+    """It does not merge them."""
     body = [_word(x, y, 20, f"{x}{y}") for y in (30, 50) for x in (10, 100)]
     grid = _grid([_word(10, 10, 110, "Both"), *body])
     assert grid.columns == 2
     assert (grid.cells[0].column, grid.cells[0].end_column) == (0, 2)
 
 
-def test_a_short_line_under_a_heading_says_how_far_it_reaches() -> None:
+def test_a_partial_line_gives_the_span_of_the_heading_above() -> None:
     """The heading itself may be narrower than one column."""
     words = [_word(200, 10, 20, "Both"), _word(10, 10, 20, "Name")]
     words += [_word(x, 30, 20, text) for x, text in ((110, "simple"), (200, "complex"), (290, "all"))]
@@ -85,15 +85,15 @@ def test_a_short_line_under_a_heading_says_how_far_it_reaches() -> None:
 
 
 def test_lines_around_cells_decide_over_white_space() -> None:
-    """What stands between two lines is one row, however many lines of text it has."""
+    """Text between two lines is one row, even if it is wrapped."""
     lines = [_across(y, 0, 200) for y in (5, 25, 60)] + [_down(x, 5, 60) for x in (0, 100, 200)]
     words = [_word(10, 10, 30, "Hive"), _word(110, 10, 30, "Note")]
     words += [_word(10, 38, 20, "A1"), _word(110, 30, 60, "light and"), _word(110, 45, 60, "hungry")]
     assert _rows(_grid(words, lines)) == [["Hive", "Note"], ["A1", "light and hungry"]]
 
 
-def test_a_cell_reaches_as_far_as_no_line_stops_it() -> None:
-    """Lines between columns begin below a heading that stands over them."""
+def test_a_cell_extends_to_the_next_line() -> None:
+    """Lines between columns begin below a heading that spans them."""
     lines = [_across(y, 0, 300) for y in (5, 45, 80)]
     lines += [_down(0, 5, 80), _down(100, 5, 80), _down(200, 25, 80), _down(300, 5, 80)]
     words = [
@@ -107,14 +107,14 @@ def test_a_cell_reaches_as_far_as_no_line_stops_it() -> None:
 
 
 def test_lines_around_a_table_are_no_columns() -> None:
-    """A frame has nothing between itself and the page."""
+    """There is no text between a frame and the page's edge."""
     frame = [_down(1, 0, 60), _down(299, 0, 60), _down(150, 0, 60), _across(0, 0, 300), _across(60, 0, 300)]
     words = [_word(x, y, 20, f"{x}") for y in (10, 30) for x in (40, 200)]
     assert grid_of(words, frame, Box(-20, -5, 320, 65)).columns == 2
 
 
-def test_a_wrapped_line_goes_on_with_its_row() -> None:
-    """An entry of several lines stands in one cell; a row that starts anew does not."""
+def test_a_wrapped_line_continues_its_row() -> None:
+    """An entry of several lines is one cell; a line that starts a sentence is a new row."""
     words = [_word(10, 10, 40, "Formula"), _word(100, 10, 90, "Accepts a formula and")]
     words += [_word(100, 22, 90, "returns a list of what"), _word(100, 34, 40, "is needed.")]
     words += [_word(10, 46, 40, "Output"), _word(100, 46, 90, "Accepts the result of")]
@@ -125,8 +125,8 @@ def test_a_wrapped_line_goes_on_with_its_row() -> None:
     ]
 
 
-def test_a_sign_above_its_line_is_no_row() -> None:
-    """Raised and lowered signs stand a little off."""
+def test_a_superscript_is_no_row() -> None:
+    """Superscripts and subscripts are part of their line."""
     words = [_word(x, y, 20, f"{x}") for y in (10, 30, 50) for x in (10, 100)]
     raised = Word(Box(31, 27, 35, 33), "a")
     assert _rows(_grid([*words, raised]))[1] == ["10 a", "100"]
@@ -166,5 +166,5 @@ def test_no_two_cells_share_a_place_whatever_the_words() -> None:
 
 
 def test_nothing_gives_an_empty_grid() -> None:
-    """A table region may hold no text at all."""
+    """A table region may have no text."""
     assert _grid([_word(1, 1, 1, "  ")]) == Grid(rows=0, columns=0, cells=())

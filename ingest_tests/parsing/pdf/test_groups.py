@@ -1,6 +1,6 @@
 from ingest_assets.parsing.pdf.boxes import Box
 from ingest_assets.parsing.pdf.lines import Word
-from ingest_tests.parsing.pdf.making import word
+from ingest_tests.parsing.pdf.elements import word
 from ingest_tests.parsing.pdf.test_rivers import _table
 
 
@@ -14,8 +14,8 @@ def _across(y: float) -> Box:
     return Box(5, y, 320, y + 0.5)
 
 
-def test_a_label_between_rows_belongs_to_all_of_them() -> None:
-    """It is set in the middle of its rows: of two or four, between two lines."""
+def test_a_label_between_rows_spans_all_of_them() -> None:
+    """It is centred on two or four rows between two lines."""
     words = [word(10, 4, 40, "Dataset"), *_row(4, "Method", "F1", "mAP")]
     words += [word(10, 26, 30, "COCO"), *_row(20, "EDD", "61.5", "70.1"), *_row(32, "GTE", "68.2", "74.9")]
     words += [word(10, 62, 30, "SQuAD")]
@@ -29,15 +29,15 @@ def test_a_label_between_rows_belongs_to_all_of_them() -> None:
 
 
 def test_a_text_beside_two_lines_of_one_cell_is_in_their_row() -> None:
-    """Browsers set short cells in the middle of tall rows."""
+    """Browsers centre short cells vertically in tall rows."""
     words = [*_row(10, "Feature", "A", "B", left=10), *_row(34, "Nothing", "yes", "no", left=10)]
     words += [word(10, 58, 40, "Long"), *_row(64, "", "yes", "yes", left=10), word(10, 70, 40, "name")]
     words += [*_row(94, "Last", "no", "no", left=10), *_row(118, "Very", "no", "yes", left=10)]
     assert ["Long name", "yes", "yes"] in _table(words)
 
 
-def test_figures_below_figures_are_rows_however_close_they_stand() -> None:
-    """Space between groups of rows does not make one row of each."""
+def test_numbers_below_numbers_are_rows_at_any_distance() -> None:
+    """Space between groups of rows does not merge a group."""
     words = []
     for group, top in enumerate((10, 60, 110)):
         words += _row(top, f"Set{group}", "61.5", "70.1", left=10)
@@ -45,8 +45,8 @@ def test_figures_below_figures_are_rows_however_close_they_stand() -> None:
     assert len(_table(words)) == 9
 
 
-def test_wrapped_text_is_one_row_where_no_line_says_so() -> None:
-    """Every line of a table set by LaTeX is as far from the next, whether it is wrapped or a new row."""
+def test_wrapped_text_is_one_row_without_lines() -> None:
+    """LaTeX sets wrapped lines and rows at the same distance."""
     words = [*_row(10, "Term", left=10), word(80, 10, 60, "Meaning"), word(200, 10, 40, "Remark")]
     for at, name in enumerate(("First", "Second", "Third")):
         y = 26 + 36.0 * at
@@ -60,7 +60,7 @@ def test_wrapped_text_is_one_row_where_no_line_says_so() -> None:
 
 
 def test_a_line_under_most_of_a_heading_does_not_join_the_rows_below() -> None:
-    """It leaves out the cell that reaches over both rows of the heading."""
+    """It omits the cell that spans both rows of the heading."""
     words = [word(10, 16, 30, "Model"), *_row(10, "SQuAD", "", "COCO"), *_row(24, "F1", "mAP", "F1")]
     for at, name in enumerate(("EDD", "GTE", "SVM", "Ours")):
         words += [word(10, 44 + 14.0 * at, 30, name), *_row(44 + 14.0 * at, "59.3", "65.5", "83.4")]

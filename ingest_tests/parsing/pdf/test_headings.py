@@ -1,11 +1,11 @@
 from ingest_assets.parsing.pdf.blocks import Block
 from ingest_assets.parsing.pdf.headings import body_of, headings_of
 from ingest_assets.parsing.pdf.lines import Style
-from ingest_tests.parsing.pdf.making import BOLD, ITALIC, block, line, prose
+from ingest_tests.parsing.pdf.elements import BOLD, ITALIC, block, line, prose
 
 
 def _headings(*blocks: Block, page: int = 1) -> list[str]:
-    """Found on the second page, where no title or names of authors are to be expected."""
+    """Headings found on the second page, where no title or authors are expected."""
     pages = [(800.0, [prose(50, 100, 10)]) for _ in range(page)] + [(800.0, list(blocks))]
     found = headings_of(pages, set(), body_of(pages))
     return [blocks[at].text for number, at in sorted(found) if number == page]
@@ -30,8 +30,8 @@ def test_bold_type_makes_a_heading() -> None:
     ]
 
 
-def test_a_bold_sentence_does_not() -> None:
-    """It ends like one, or it goes on for long."""
+def test_a_bold_sentence_is_no_heading() -> None:
+    """It ends with a full stop, or is long."""
     warning = block(line(50, 180, 190, "Never open a hive in the rain.", style=BOLD))
     assert _headings(*_between_text(warning)) == []
     long = block(
@@ -40,19 +40,19 @@ def test_a_bold_sentence_does_not() -> None:
     assert _headings(*_between_text(long)) == []
 
 
-def test_numbers_speak_for_a_heading_in_plain_type() -> None:
+def test_a_section_number_makes_a_heading_in_plain_type() -> None:
     """`3.2 Figures` above some text."""
     assert _headings(*_between_text(block(line(50, 180, 60, "3.2 Figures")))) == ["3.2 Figures"]
 
 
 def test_italics_make_a_heading_where_text_follows_closely() -> None:
-    """With white space above it and capitals in it."""
+    """With white space above and capitals."""
     head = block(line(50, 180, 100, "Elastic Stop Nut", style=ITALIC))
     assert _headings(*_between_text(head)) == ["Elastic Stop Nut"]
 
 
 def test_capitals_make_a_heading_with_the_detectors_help() -> None:
-    """Both alone are too weak."""
+    """Each alone is not enough."""
     plain = block(line(50, 180, 100, "ACKNOWLEDGMENTS TO ALL"), votes=(("title", 0.9),))
     assert _headings(*_between_text(plain)) == ["ACKNOWLEDGMENTS TO ALL"]
 
@@ -66,7 +66,7 @@ def test_items_and_captions_are_no_headings() -> None:
 
 
 def test_a_list_of_names_in_larger_type_is_no_list_of_headings() -> None:
-    """They follow each other without text between."""
+    """There is no text between them."""
     names = [block(line(50, 200 + 16 * at, 90, f"Ada Lovelace {'abcdef'[at]}", size=12)) for at in range(6)]
     assert _headings(prose(50, 100, 5), *names) == []
 
@@ -90,12 +90,12 @@ def test_numbers_and_signs_are_no_headings() -> None:
 
 
 def test_small_capitals_make_a_heading() -> None:
-    """They are smaller than the text, and in its font; the paragraphs around are not headings like it."""
+    """They are smaller than the text and in its font; paragraphs around them are no headings."""
     head = block(line(50, 180, 90, "I. INTRODUCTION", size=8))
     assert _headings(*_between_text(head)) == ["I. INTRODUCTION"]
 
 
-def test_a_well_known_name_counts_behind_its_number_too() -> None:
-    """`Conclusion` is one with and without."""
+def test_a_common_name_counts_after_a_number_too() -> None:
+    """`Conclusion` is one with and without a number."""
     head = block(line(50, 180, 90, "V. Conclusion", style=ITALIC))
     assert _headings(*_between_text(head)) == ["V. Conclusion"]

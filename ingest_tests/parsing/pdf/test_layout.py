@@ -15,7 +15,7 @@ def _point_at(distances: np.ndarray, point: int, steps: int) -> None:
 
 
 def test_a_grid_point_becomes_a_box_around_its_centre() -> None:
-    """The box reaches as far from the centre as the distributions expect."""
+    """The distributions give the distances of its edges."""
     scores, distances = _grids()
     scores[2][19 * 3 + 4, CLASSES.index("table")] = 0.9
     _point_at(distances[2], 19 * 3 + 4, steps=2)
@@ -30,7 +30,7 @@ def test_a_grid_point_becomes_a_box_around_its_centre() -> None:
 
 
 def test_the_most_certain_of_overlapping_boxes_stays() -> None:
-    """Neighbouring grid points see the same region."""
+    """Neighbouring grid points detect the same region."""
     scores, distances = _grids()
     for point, score in ((1000, 0.6), (1001, 0.8)):
         scores[0][point, 0] = score
@@ -39,7 +39,7 @@ def test_the_most_certain_of_overlapping_boxes_stays() -> None:
 
 
 def test_a_blank_page_has_no_regions() -> None:
-    """Through the real model."""
+    """With the real model."""
     from PIL import Image
 
     assert PageLayout(threads=1).regions(Image.new("RGB", (595, 842), "white")) == []

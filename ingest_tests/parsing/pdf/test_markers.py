@@ -4,28 +4,28 @@ from ingest_assets.parsing.pdf.markers import bullet_of, caption_of, enumeration
 
 
 @pytest.mark.parametrize("text", ["• Weigh", "- Weigh", "– Weigh", "▪ Weigh", "✓ Weigh", "* Weigh"])
-def test_bullets_are_known(text: str) -> None:
-    """Each program has its own."""
+def test_bullets_are_recognized(text: str) -> None:
+    """Programs use different ones."""
     assert bullet_of(text) == text[0]
 
 
 @pytest.mark.parametrize("text", ["-5 degrees", "—", "*emphasis*", "Weigh", "+1"])
-def test_signs_that_belong_to_a_word_are_no_bullets(text: str) -> None:
-    """A bullet has a space after it, and something after the space."""
+def test_characters_of_a_word_are_no_bullets(text: str) -> None:
+    """A bullet is followed by a space and text."""
     assert bullet_of(text) == ""
 
 
 @pytest.mark.parametrize(
     "text", ["1. Weigh", "12) Weigh", "(a) Weigh", "[31] Weigh", "iv. Weigh", "b) Weigh"]
 )
-def test_counters_are_known(text: str) -> None:
-    """Lists count in many ways."""
+def test_counters_are_recognized(text: str) -> None:
+    """In many notations."""
     assert enumeration_of(text) == text.split()[0]
 
 
 @pytest.mark.parametrize("text", ["1995. A good year", "12 hives", "1.5 kilograms", "e.g. bees"])
 def test_numbers_in_a_sentence_are_no_counters(text: str) -> None:
-    """Only what could count items does."""
+    """Only numbers that could count items are."""
     assert enumeration_of(text) == ""
 
 
@@ -42,7 +42,7 @@ def test_numbers_in_a_sentence_are_no_counters(text: str) -> None:
         ("2022", ""),
     ],
 )
-def test_section_numbers_are_known(text: str, number: str) -> None:
+def test_section_numbers_are_recognized(text: str, number: str) -> None:
     """A number, and then a name."""
     assert section_number_of(text) == number
 
@@ -58,8 +58,8 @@ def test_section_numbers_are_known(text: str, number: str) -> None:
         "Listing 1: Sum",
     ],
 )
-def test_captions_are_known_by_their_start(text: str) -> None:
-    """Name, number, and then a sign or a capital."""
+def test_captions_are_recognized_by_their_start(text: str) -> None:
+    """Name, number, and then punctuation or a capital."""
     assert caption_of(text)
 
 

@@ -1,6 +1,6 @@
 from ingest_assets.parsing.pdf.lines import Line
 from ingest_assets.parsing.pdf.paragraphs import paragraphs_of
-from ingest_tests.parsing.pdf.making import line
+from ingest_tests.parsing.pdf.elements import line
 
 
 def _cut(*lines: Line) -> list[list[str]]:
@@ -12,7 +12,7 @@ def _at(number: int, left: float, right: float, text: str) -> Line:
 
 
 def test_an_indented_line_begins_a_paragraph() -> None:
-    """Books do it like this."""
+    """As in books."""
     lines = (
         _at(0, 10, 210, "one"),
         _at(1, 10, 210, "two"),
@@ -23,19 +23,19 @@ def test_an_indented_line_begins_a_paragraph() -> None:
 
 
 def test_a_line_that_ends_early_ends_a_paragraph() -> None:
-    """The next word would have had room."""
+    """It had room for the next word."""
     lines = (_at(0, 10, 210, "one"), _at(1, 10, 90, "two"), _at(2, 10, 210, "and three"))
     assert _cut(*lines) == [["one", "two"], ["and three"]]
 
 
-def test_a_ragged_line_does_not() -> None:
+def test_a_ragged_line_ends_no_paragraph() -> None:
     """The next word was too long for it."""
     long = line(10, 24, 200, "unpronounceable")
     assert _cut(_at(0, 10, 210, "one"), _at(1, 10, 90, "two"), long) == [["one", "two", "unpronounceable"]]
 
 
-def test_items_are_paragraphs_of_their_own() -> None:
-    """With all the lines that hang below their first."""
+def test_items_are_separate_paragraphs() -> None:
+    """With all lines that are indented below the first."""
     lines = (
         _at(0, 10, 210, "• one"),
         _at(1, 20, 210, "more"),
@@ -45,8 +45,8 @@ def test_items_are_paragraphs_of_their_own() -> None:
     assert _cut(*lines) == [["• one", "more"], ["• two", "rest"]]
 
 
-def test_references_without_marks_are_told_by_their_hanging_lines() -> None:
-    """Only first lines reach the margin."""
+def test_references_are_split_by_their_hanging_indent() -> None:
+    """Only first lines start at the margin."""
     lines = tuple(
         _at(at, 10 if at in (0, 3) else 25, 210, text)
         for at, text in enumerate(["Adams", "b", "c", "Brown", "e", "f"])
@@ -61,7 +61,7 @@ def test_a_number_at_the_start_of_a_line_does_not_make_an_item() -> None:
 
 
 def test_counters_that_follow_each_other_make_items() -> None:
-    """Each begins where the one before began."""
+    """Each item begins at the same indentation."""
     lines = tuple(_at(at, 10, 210, f"{at + 1}. item") for at in range(3))
     assert _cut(*lines) == [["1. item"], ["2. item"], ["3. item"]]
 

@@ -2,7 +2,7 @@ from ingest_assets.parsing.pdf.boxes import Box
 from ingest_assets.parsing.pdf.content import Region
 from ingest_assets.parsing.pdf.lines import Line
 from ingest_assets.parsing.pdf.runs import runs_of
-from ingest_tests.parsing.pdf.making import BOLD, MONO, line
+from ingest_tests.parsing.pdf.elements import BOLD, MONO, line
 
 
 def _runs(*lines: Line, regions: tuple[Region, ...] = (), rules: tuple[Box, ...] = ()) -> list[list[str]]:
@@ -24,12 +24,12 @@ def test_a_wider_gap_ends_a_run() -> None:
 
 
 def test_double_spaced_lines_are_one_run_too() -> None:
-    """What is even is decided on each page."""
+    """The usual distance is measured on each page."""
     assert _runs(*(line(10, 24 * at, 200, name) for at, name in enumerate("abcd"))) == [["a", "b", "c", "d"]]
 
 
-def test_columns_do_not_run_into_each_other() -> None:
-    """They only stand at the same heights."""
+def test_columns_are_separate_runs() -> None:
+    """Their lines are only at the same heights."""
     assert _runs(*_column(10, 0, "abc"), *_column(230, 0, "xyz")) == [["a", "b", "c"], ["x", "y", "z"]]
 
 
@@ -40,21 +40,21 @@ def test_a_line_over_two_columns_is_not_the_first_line_of_one() -> None:
 
 
 def test_another_size_or_weight_ends_a_run() -> None:
-    """Headings stand close to their text."""
+    """Headings are close to their text."""
     head = line(10, 0, 80, "Head", style=BOLD)
     assert _runs(head, *_column(10, 12, "ab")) == [["Head"], ["a", "b"]]
     large = line(10, 0, 80, "Large", size=14)
     assert _runs(large, *_column(10, 16, "ab")) == [["Large"], ["a", "b"]]
 
 
-def test_a_heading_of_two_lines_is_one_run_whatever_the_detector_says() -> None:
-    """It often sees only the first."""
+def test_a_heading_of_two_lines_is_one_run() -> None:
+    """The detector often finds only the first."""
     lines = (line(10, 0, 80, "Heads and", style=BOLD), line(10, 12, 40, "tails", style=BOLD))
     region = Region("title", 0.9, Box(0, 0, 100, 11))
     assert _runs(*lines, regions=(region,)) == [["Heads and", "tails"]]
 
 
-def test_program_text_stands_apart_where_it_is_indented() -> None:
+def test_indented_program_text_is_a_separate_run() -> None:
     """A long name at the start of a line is part of a sentence."""
     code = line(30, 12, 100, "code()", style=MONO)
     assert _runs(line(10, 0, 200, "a"), code, line(10, 24, 200, "b")) == [["a"], ["code()"], ["b"]]
@@ -63,7 +63,7 @@ def test_program_text_stands_apart_where_it_is_indented() -> None:
 
 
 def test_a_line_drawn_between_ends_a_run() -> None:
-    """It is there to separate."""
+    """It is a separator."""
     rule = Box(10, 23, 210, 23.5)
     assert _runs(*_column(10, 0, "abcd"), rules=(rule,)) == [["a", "b"], ["c", "d"]]
 

@@ -1,4 +1,4 @@
-"""What Docling itself writes, to compare with."""
+"""The output of Docling's own serializer, for comparison."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ _CAPTIONS = DocTagsDocSerializer.serialize_captions
 
 
 def as_docling_writes(document: DoclingDocument) -> str:
-    """Docling's own DocTags, also where it stumbles: over the caption of code it names a setting twice."""
+    """Docling's own DocTags, with a workaround where it fails on the caption of code."""
     try:
         return document.export_to_doctags()
     except TypeError:
@@ -45,7 +45,7 @@ def _without_the_setting(self: DocTagsDocSerializer, item: Any, **named: Any) ->
 
 
 def relabelled(document: DoclingDocument) -> DoclingDocument:
-    """A copy in which every text without a tag of its own is plain text."""
+    """A copy with the label `text` for every text without a tag."""
     copied = document.model_copy(deep=True)
     for text in copied.texts:
         if isinstance(text, TextItem) and text.label in UNTAGGED:

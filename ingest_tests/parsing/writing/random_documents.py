@@ -1,4 +1,4 @@
-"""Docling documents drawn at random, by the same methods that Docling's own readers build them with."""
+"""Random Docling documents, built with the methods that Docling's own readers use."""
 
 import warnings
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from ingest_tests.parsing.writing.oracle import TAGGED
 
 PAGE_BREAK = "#_#_DOCLING_DOC_PAGE_BREAK_1_2_#_#"
 GROUPS = (GroupLabel.UNSPECIFIED, GroupLabel.SECTION, GroupLabel.SLIDE, GroupLabel.PICTURE_AREA)
-# Docling knows no token for some of its own labels
+# Docling has no token for some of its own labels
 CLASSES = (
     PictureClassificationLabel.BAR_CHART,
     PictureClassificationLabel.LOGO,
@@ -57,16 +57,16 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 def documents(
     draw: Draw, *, page_count: int = 0, labels: tuple[DocItemLabel, ...] = TAGGED, rare: bool = False
 ):
-    """A document of up to about thirty items; `rare` adds what is left to Docling's own writer."""
+    """A document of up to about thirty items; `rare` adds what only Docling's own serializer writes."""
     builder = _Builder(draw, page_count, labels, rare)
-    with warnings.catch_warnings():  # Docling warns of what it is about to mend
+    with warnings.catch_warnings():  # Docling warns of what it repairs
         warnings.simplefilter("ignore")
         builder.children(builder.document.body, deep=0)
     return builder.document
 
 
 class _Builder:
-    """Draws what comes next and adds it, until the document is large enough."""
+    """Draws and adds items until the document is large enough."""
 
     def __init__(self, draw: Draw, page_count: int, labels: tuple[DocItemLabel, ...], rare: bool) -> None:
         self.document = DoclingDocument(name="random")
@@ -83,7 +83,7 @@ class _Builder:
         )
 
     def children(self, parent: NodeItem, deep: int, at_least: int = 0) -> None:
-        """Any items below a parent, and below those."""
+        """Add any items below a parent, recursively."""
         most = 0 if deep > 4 or self._left <= 0 else 6 if deep == 0 else 3
         for _ in range(self._number(min(at_least, most), most)):
             self._one(parent, deep)
@@ -138,7 +138,7 @@ class _Builder:
         return self._more_places(text)
 
     def _wrapped(self, parent: NodeItem, deep: int) -> NodeItem:
-        """Formatted runs: a text without words of its own, and one inline group below it."""
+        """Formatted runs: an empty text with one inline group below it."""
         if self._likely():
             text = self.document.add_text(self._of(self._labels), "", **self._styled(parent))
         else:
@@ -169,13 +169,13 @@ class _Builder:
         return group
 
     def _stray_item(self, parent: NodeItem, deep: int) -> NodeItem:
-        """A list item without a list, in a list that Docling makes for it."""
+        """A list item without a list, for which Docling adds one."""
         owner = None if isinstance(parent, ListGroup) else parent
         item = self.document.add_list_item(self._words(), parent=owner, prov=self._place())
         return item.parent.resolve(self.document)
 
     def _misplaced_item(self, parent: NodeItem, deep: int) -> NodeItem:
-        """The same as older documents have it: Docling puts it into a list before it writes."""
+        """The same as in older documents: Docling puts it into a list before writing."""
         if isinstance(parent, TableItem):  # it would no longer be the cell's own
             return self._text(parent, deep)
         words, name = self._words(), f"#/texts/{len(self.document.texts)}"

@@ -1,4 +1,4 @@
-"""Whatever Docling can hold is written as Docling writes it, letter for letter."""
+"""Any document that Docling can represent is written exactly as Docling writes it."""
 
 import pytest
 from docling_core.types.doc import DoclingDocument
@@ -8,7 +8,7 @@ from ingest_assets.parsing.fast_docling import as_flow, doctags_of
 from ingest_tests.parsing.writing.oracle import TAGGED, UNTAGGED, as_docling_writes, relabelled
 from ingest_tests.parsing.writing.random_documents import documents
 
-# boxes that reach over the edge of their page are drawn on purpose
+# random boxes may extend beyond their page
 pytestmark = pytest.mark.filterwarnings("ignore:.*outside page bounds")
 
 any_of = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -61,7 +61,7 @@ def test_most_of_the_drawn_documents_are_written_in_one_go():
 
 
 def _check(document: DoclingDocument) -> None:
-    """Docling mends a document while it writes; ours may do that and no more."""
+    """Docling repairs a document while writing; ours may make only the same changes."""
     theirs = document.model_copy(deep=True)
 
     assert doctags_of(document) == as_docling_writes(theirs)

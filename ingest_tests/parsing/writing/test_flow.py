@@ -1,4 +1,4 @@
-"""Which documents are written in one go, and which are left to Docling's own writer."""
+"""Which documents are written in one pass, and which are left to Docling's own serializer."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ PLACE = ProvenanceItem(page_no=1, bbox=BoundingBox(l=10, t=10, r=20, b=20), char
 
 @pytest.fixture
 def document() -> DoclingDocument:
-    """A document that is written in one go."""
+    """A document that is written in one pass."""
     document = DoclingDocument(name="bees")
     document.add_heading("Bees", level=2)
     document.add_text(DocItemLabel.TEXT, "They make <b>wax</b>.")
@@ -68,12 +68,12 @@ def _left_to_docling(document: DoclingDocument) -> str:
 
 
 def test_an_empty_document_is_written_in_one_go():
-    """Nothing but the tag around it."""
+    """Only the enclosing tag."""
     assert _written_in_one_go(DoclingDocument(name="empty")) == "<doctag>\n</doctag>"
 
 
 def test_nested_lists_are_written_in_one_go(document: DoclingDocument):
-    """A list below an item becomes an item of its own; the first item says whether there are numbers."""
+    """A list below an item becomes an item; the first item decides whether there are numbers."""
     outer = document.add_list_group()
     item = document.add_list_item("Hive", enumerated=True, parent=outer)
     inner = document.add_list_group(parent=item)
@@ -89,7 +89,7 @@ def test_nested_lists_are_written_in_one_go(document: DoclingDocument):
 
 
 def test_formatted_runs_are_written_in_one_go(document: DoclingDocument):
-    """A paragraph of several runs is a text without words, and a group below it."""
+    """A paragraph of several runs is an empty text with a group below it."""
     paragraph = document.add_text(DocItemLabel.TEXT, "")
     runs = document.add_inline_group(parent=paragraph)
     document.add_text(DocItemLabel.TEXT, "Bees ", parent=runs)
@@ -99,7 +99,7 @@ def test_formatted_runs_are_written_in_one_go(document: DoclingDocument):
 
 
 def test_a_table_with_spans_and_headers_is_written_in_one_go(document: DoclingDocument):
-    """Every kind of place: full, empty, reached from the left, from above, and from both."""
+    """Every kind of position: full, empty, spanned from the left, from above, and from both."""
     cells = [
         _cell("both", 0, 0, down=2, right=2, column_header=True),
         _cell("side", 0, 2, down=2, row_header=True),
@@ -116,7 +116,7 @@ def test_a_table_with_spans_and_headers_is_written_in_one_go(document: DoclingDo
 
 
 def test_rich_cells_are_written_in_one_go(document: DoclingDocument):
-    """A list, a table and a picture, each inside a cell, and only there."""
+    """A list, a table and a picture, each only inside its cell."""
     table = document.add_table(TableData(num_rows=1, num_cols=3))
     items = document.add_list_group(parent=table)
     document.add_list_item("drone", parent=items)
@@ -137,7 +137,7 @@ def test_rich_cells_are_written_in_one_go(document: DoclingDocument):
 
 
 def test_captions_and_footnotes_are_written_in_one_go(document: DoclingDocument):
-    """Captions stand with what they belong to, with all that is below them; footnotes are left out."""
+    """Captions are written with their item and its descendants; footnotes are omitted."""
     table = document.add_table(TableData(table_cells=[_cell("7 kg", 0, 0)], num_rows=1, num_cols=1))
     caption = document.add_text(DocItemLabel.CAPTION, "Weights", parent=table)
     document.add_text(DocItemLabel.TEXT, "in spring", parent=document.add_inline_group(parent=caption))
@@ -150,8 +150,8 @@ def test_captions_and_footnotes_are_written_in_one_go(document: DoclingDocument)
     assert "without honey" not in written
 
 
-def test_a_picture_in_a_caption_says_its_own_caption_once(document: DoclingDocument):
-    """Docling remembers what it wrote into a picture's caption; for tables it does not."""
+def test_a_picture_in_a_caption_has_its_own_caption_once(document: DoclingDocument):
+    """Docling does not repeat nodes in a picture's caption; in a table's it does."""
     table = document.add_table(TableData(table_cells=[_cell("7 kg", 0, 0)], num_rows=1, num_cols=1))
     outer = document.add_text(DocItemLabel.CAPTION, "Weights", parent=table)
     table.captions.append(outer.get_ref())
@@ -165,7 +165,7 @@ def test_a_picture_in_a_caption_says_its_own_caption_once(document: DoclingDocum
 
 @pytest.mark.parametrize("has_pages", [False, True])
 def test_code_keeps_its_caption(document: DoclingDocument, has_pages: bool):
-    """Docling's own export raises an error at it."""
+    """Docling's own export fails at it."""
     code = document.add_code("hive.open()")
     code.captions.append(document.add_text(DocItemLabel.CAPTION, "Opening", parent=code).get_ref())
     if has_pages:
@@ -177,7 +177,7 @@ def test_code_keeps_its_caption(document: DoclingDocument, has_pages: bool):
 
 
 def test_text_inside_a_picture_is_left_out_in_one_go(document: DoclingDocument):
-    """Its caption is not."""
+    """Its caption is kept."""
     picture = document.add_picture()
     document.add_text(DocItemLabel.TEXT, "a label in the drawing", parent=picture)
     picture.captions.append(document.add_text(DocItemLabel.CAPTION, "A hive", parent=picture).get_ref())
@@ -189,14 +189,14 @@ def test_text_inside_a_picture_is_left_out_in_one_go(document: DoclingDocument):
 
 
 def test_a_document_with_pages_is_left_to_docling(document: DoclingDocument):
-    """There are places to write down."""
+    """It has positions."""
     document.add_page(1, Size(width=100, height=100))
     document.add_text(DocItemLabel.TEXT, "placed", prov=PLACE.model_copy(deep=True))
 
     assert "<loc_50>" in _left_to_docling(document)
 
 
-def test_a_place_on_a_page_that_is_not_there_is_left_to_docling(document: DoclingDocument):
+def test_a_position_on_a_missing_page_is_left_to_docling(document: DoclingDocument):
     """Docling fails at it, and so do we."""
     document.add_text(DocItemLabel.TEXT, "placed", prov=PLACE.model_copy(deep=True))
 
@@ -207,28 +207,28 @@ def test_a_place_on_a_page_that_is_not_there_is_left_to_docling(document: Doclin
 
 
 def test_words_that_look_like_a_page_break_are_left_to_docling(document: DoclingDocument):
-    """Docling takes them for its own."""
+    """Docling treats them as one."""
     document.add_text(DocItemLabel.TEXT, f"before {PAGE_BREAK} after")
 
     assert "before <page_break> after" in _left_to_docling(document)
 
 
-def test_a_picture_that_something_is_known_about_is_left_to_docling(document: DoclingDocument):
-    """Its kind or its numbers may have to be written."""
+def test_a_picture_with_metadata_is_left_to_docling(document: DoclingDocument):
+    """Its class or its data may have to be written."""
     document.add_picture().meta = PictureMeta()
 
     _left_to_docling(document)
 
 
 def test_a_picture_with_an_annotation_is_left_to_docling(document: DoclingDocument):
-    """The older way to say something about a picture."""
+    """The older form of metadata."""
     document.add_picture(annotations=[DescriptionAnnotation(text="a hive", provenance="somebody")])
 
     _left_to_docling(document)
 
 
 def test_a_caption_from_inside_a_picture_is_left_to_docling(document: DoclingDocument):
-    """The walk does not lead there."""
+    """It is not reached by the traversal."""
     picture = document.add_picture()
     inside = document.add_text(DocItemLabel.CAPTION, "inside", parent=document.add_group(parent=picture))
     picture.captions.append(inside.get_ref())
@@ -236,7 +236,7 @@ def test_a_caption_from_inside_a_picture_is_left_to_docling(document: DoclingDoc
     assert "<picture><caption>inside</caption></picture>" in _left_to_docling(document)
 
 
-def test_a_caption_that_stands_nowhere_is_left_to_docling(document: DoclingDocument):
+def test_a_caption_outside_the_tree_is_left_to_docling(document: DoclingDocument):
     """It is in the document, but below no other item."""
     table = document.add_table(TableData())
     lost = TextItem(
@@ -263,7 +263,7 @@ def _add_field_region(document: DoclingDocument) -> None:
 
 @pytest.mark.parametrize("add", [_add_key_values, _add_form, _add_field_region])
 def test_a_form_is_left_to_docling(document: DoclingDocument, add: Callable[[DoclingDocument], None]):
-    """Of either kind that Docling knows, and a list of values."""
+    """Both kinds that Docling has, and a list of values."""
     add(document)
 
     _left_to_docling(document)

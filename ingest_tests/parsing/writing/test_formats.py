@@ -1,4 +1,4 @@
-"""Files of the formats without pages, read by us and by plain Docling: the same DocTags."""
+"""Files of formats without pages: our DocTags are equal to Docling's."""
 
 from io import BytesIO
 from pathlib import Path
@@ -67,7 +67,7 @@ Setext heading
 
 
 def _word(folder: Path) -> bytes:
-    """A Word document with lists, runs, a link, a picture, and a table within a table."""
+    """A Word document with lists, runs, a link, a picture and a nested table."""
     import docx
 
     Image.new("RGB", (40, 30), "gold").save(folder / "hive.png")
@@ -140,7 +140,7 @@ def test_a_text_file_is_written_as_docling_writes_it(
 
 
 def test_a_word_document_is_written_as_docling_writes_it(read: Read, tmp_path: Path):
-    """The same, out of an Office file."""
+    """The same in an Office file."""
     content = _word(tmp_path)
 
     doctags = read("hives.docx", content).doctags

@@ -1,4 +1,4 @@
-"""How often the whole document is walked through: a fixed number of times, however many tables it has."""
+"""The whole document is traversed a fixed number of times, regardless of its number of tables."""
 
 from collections import Counter
 from typing import Any
@@ -23,7 +23,7 @@ Walks = Counter[str]
 
 @pytest.fixture
 def walks(monkeypatch: pytest.MonkeyPatch) -> Walks:
-    """Counts walks and checks of whole documents, and every step of any walk."""
+    """Counts traversals and checks of whole documents, and every step of any traversal."""
     counted: Walks = Counter()
     iterate, check, resolve = DoclingDocument.iterate_items, DoclingDocument.validate_tree, RefItem.resolve
 
@@ -46,7 +46,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> Walks:
 
 
 def _document(tables: int, paragraphs: int, has_pages: bool = False) -> DoclingDocument:
-    """Paragraphs, and tables with a rich cell each."""
+    """Paragraphs, and tables with one rich cell each."""
     document = DoclingDocument(name="large")
     place = None
     if has_pages:
@@ -81,7 +81,7 @@ def _walked(walks: Walks, document: DoclingDocument) -> Walks:
 
 
 def test_tables_cost_no_walks_in_a_document_without_pages(walks: Walks):
-    """Docling's own writer checks the whole document for each."""
+    """Docling's own serializer checks the whole document for each."""
     one = _walked(walks, _document(tables=1, paragraphs=10))
     many = _walked(walks, _document(tables=300, paragraphs=3000))
 
@@ -90,7 +90,7 @@ def test_tables_cost_no_walks_in_a_document_without_pages(walks: Walks):
 
 
 def test_tables_cost_no_walks_in_a_document_with_pages(walks: Walks):
-    """One further check, for the writer of all cells."""
+    """One further check, for the serializer of all cells."""
     one = _walked(walks, _document(tables=1, paragraphs=10, has_pages=True))
     many = _walked(walks, _document(tables=100, paragraphs=300, has_pages=True))
 
@@ -108,7 +108,7 @@ def test_steps_grow_with_the_document_and_no_faster(walks: Walks, has_pages: boo
 
 
 def test_a_large_document_without_pages_is_written_in_one_go():
-    """The same letters as Docling's own, which takes its time."""
+    """The result is equal to Docling's own, which takes longer."""
     document = _document(tables=10, paragraphs=100)
 
     assert as_flow(document) == document.export_to_doctags()

@@ -1,6 +1,6 @@
-"""Texts that are no text any more, as real documents hold them."""
+"""Garbled texts as they occur in real documents, and valid texts that look similar."""
 
-from ingest_assets.stages.admission.reading import Reading
+from ingest_assets.stages.admission.document_text import DocumentText
 from ingest_tests.stages.admission.pages import page, plain
 
 ENGLISH = (
@@ -39,12 +39,12 @@ CZECH = (
 
 
 def shifted(text: str, by: int) -> str:
-    """A font whose table of characters is off by so many."""
+    """Garble a text like a font whose character map is shifted by this many."""
     return "".join(chr(ord(character) + by) if character > " " else character for character in text)
 
 
 def as_glyphs(text: str) -> str:
-    """A font without a table of characters."""
+    """Garble a text like a font without a character map."""
     return "".join(f"/g{ord(character) % 90}" if character != " " else " " for character in text)
 
 
@@ -56,7 +56,7 @@ _BASE64 = (
 # Latin Extended, Cyrillic, Devanagari, Hangul, Han …: what random sixteen-bit numbers look like.
 _ANYTHING = "".join(chr(0x4E00 + number * 7 % 20_000) for number in range(12_000))
 
-BROKEN: dict[str, list[Reading]] = {
+BROKEN: dict[str, list[DocumentText]] = {
     "empty": [page(""), plain(" \n\t "), page("* * *\n---\n• •")],
     "corrupt_text": [
         plain("M�r�t�n�s �s s���r� h�v�r �j� b�l��t� sz��� " * 6),
@@ -100,11 +100,11 @@ BROKEN: dict[str, list[Reading]] = {
     ],
 }
 
-NEARLY_BROKEN: dict[str, list[Reading]] = {
+NEARLY_BROKEN: dict[str, list[DocumentText]] = {
     "empty": [page("A"), page("- - 1 - -")],
     "corrupt_text": [
         plain(ENGLISH.replace("e", "�", 6)),
-        # One half of a bilingual leaflet came from a font without a table.
+        # In one half of a bilingual leaflet, the font has no character map.
         page(f"{ENGLISH}\n" + "\ue012\ue034\ue045 \ue011\ue022\ue033" * 30),
         page("\uf0b7 Check the bearings\n\uf0b7 Check the cables\n\uf0b7 Report cracks to the office\n" * 2),
     ],

@@ -1,12 +1,12 @@
-"""Readings of a few signs: `# heading`, `- list item`, `[link]`, `| cell | cell |`, four spaces for code."""
+"""Documents in short notation: `# heading`, `- list item`, `[link]`, `| cell |`, four spaces for code."""
 
 import re
 from pathlib import Path
 from textwrap import dedent
 
 from ingest_assets.settings.admission import AdmissionOptions
+from ingest_assets.stages.admission.document_text import Block, DocumentText
 from ingest_assets.stages.admission.facts import Facts
-from ingest_assets.stages.admission.reading import Block, Reading
 
 DEFAULTS = AdmissionOptions()
 LIMITS = DEFAULTS.structure
@@ -14,25 +14,25 @@ EXAMPLES = Path(__file__).parent / "examples"
 _LINK = re.compile(r"\[([^\[\]]+)\]")
 
 
-def page(text: str, *, mime: str = "text/html", title: str | None = None, pages: int = 0) -> Reading:
-    """A document with one block a line."""
+def page(text: str, *, mime: str = "text/html", title: str | None = None, pages: int = 0) -> DocumentText:
+    """A document with one block per line."""
     blocks = tuple(_block(line) for line in dedent(text).strip("\n").split("\n") if line.strip())
     first = next((block.text for block in blocks if block.label == "section_header"), None)
-    return Reading(blocks, title=title or first, mime=mime, pages=pages)
+    return DocumentText(blocks, title=title or first, mime=mime, pages=pages)
 
 
-def plain(text: str) -> Reading:
-    """A document of one block that says just that; brackets mean nothing."""
-    return Reading((Block(text),), mime="text/plain")
+def plain(text: str) -> DocumentText:
+    """A document of one block with this text; brackets have no meaning."""
+    return DocumentText((Block(text),), mime="text/plain")
 
 
-def facts(reading: Reading | str) -> Facts:
-    """What the rules ask."""
-    return Facts(page(reading) if isinstance(reading, str) else reading)
+def facts(document: DocumentText | str) -> Facts:
+    """The facts about a document, for the rules."""
+    return Facts(page(document) if isinstance(document, str) else document)
 
 
-def examples(reason: str, verdict: str) -> list[Reading]:
-    """The pages of a file of examples, each under a line `%% reject` or `%% keep` and its media type."""
+def examples(reason: str, verdict: str) -> list[DocumentText]:
+    """Read a file's example pages; each is below a line with `%% reject` or `%% keep` and the media type."""
     parts = re.split(
         r"^%% (.*)\n", (EXAMPLES / f"{reason}.txt").read_text(encoding="utf-8"), flags=re.MULTILINE
     )

@@ -1,13 +1,13 @@
-"""What a document and its address say about it."""
+"""Details from a document's text and its address."""
 
 from dataclasses import replace
 
 import pytest
 
+from ingest_assets.stages.admission.document_text import Block, DocumentText
 from ingest_assets.stages.admission.facts import details_of, modified_day
-from ingest_assets.stages.admission.reading import Block, Reading
 
-_READING = Reading(
+_READING = DocumentText(
     (Block("Minutes"), Block("Date: 2019-03-12"), Block("Present: Smith, Jones.")),
     title="Minutes",
     mime="text/html",
@@ -31,9 +31,9 @@ def test_details_of_a_fetched_page():
     assert (details.published, details.modified) == ("2019-03-12", "2015-10-21")
 
 
-def test_a_file_has_no_domain_and_perhaps_no_date():
-    """None rather than a guess."""
-    details = details_of(Reading((Block("Text"),), address="file:///data/notes.txt"), "und")
+def test_unknown_details_of_a_file_are_none():
+    """There is no guess."""
+    details = details_of(DocumentText((Block("Text"),), address="file:///data/notes.txt"), "und")
 
     assert (details.url, details.domain, details.published, details.modified) == (None, None, None, None)
 
@@ -49,8 +49,8 @@ def test_a_file_has_no_domain_and_perhaps_no_date():
         ("https://shop.org/item/20190312", None),
     ],
 )
-def test_an_address_may_carry_a_day(address: str, day: str | None):
-    """A whole and possible one; numbers of articles are no days."""
+def test_the_day_in_an_address_is_read(address: str, day: str | None):
+    """It must be complete and possible; article numbers are not dates."""
     assert details_of(replace(_READING, blocks=(), address=address), "en").published == day
 
 
@@ -67,12 +67,12 @@ def test_an_address_may_carry_a_day(address: str, day: str | None):
     ],
 )
 def test_the_servers_date_becomes_a_day(stated: str | None, day: str | None):
-    """In UTC; what is no date is none."""
+    """In UTC; None if it is not a date."""
     assert modified_day(stated) == day
 
 
-def test_a_strange_address_has_no_domain():
-    """It is kept as it is, and nothing fails."""
+def test_an_invalid_address_has_no_domain():
+    """The address is stored as it is, and nothing fails."""
     details = details_of(replace(_READING, address="http://[bad/2019"), "en")
 
     assert (details.url, details.domain) == ("http://[bad/2019", None)

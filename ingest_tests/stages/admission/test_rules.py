@@ -1,11 +1,11 @@
-"""Each rule by itself: its own examples and nobody else's, its figure, and what its settings change."""
+"""Each rule by itself: it rejects its own examples only, reports its figure, and obeys its settings."""
 
 import pytest
 
 from ingest_assets.settings.admission import StructureOptions
 from ingest_assets.stages.admission import rules
+from ingest_assets.stages.admission.document_text import DocumentText
 from ingest_assets.stages.admission.facts import Facts
-from ingest_assets.stages.admission.reading import Reading
 from ingest_assets.stages.admission.rules import RULES, Rule
 from ingest_tests.stages.admission.broken import BROKEN, ENGLISH, NEARLY_BROKEN, as_glyphs
 from ingest_tests.stages.admission.pages import EXAMPLES, LIMITS, examples, facts, page, plain
@@ -13,11 +13,11 @@ from ingest_tests.stages.admission.pages import EXAMPLES, LIMITS, examples, fact
 _NAMES = [rule.__name__ for rule in RULES]
 
 
-def _rejected(reason: str) -> list[Reading]:
+def _rejected(reason: str) -> list[DocumentText]:
     return BROKEN.get(reason) or examples(reason, "reject")
 
 
-def _kept(reason: str) -> list[Reading]:
+def _kept(reason: str) -> list[DocumentText]:
     return NEARLY_BROKEN.get(reason) or examples(reason, "keep")
 
 
@@ -27,24 +27,24 @@ def test_every_rule_is_named_after_its_reason():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=_NAMES)
-def test_a_rule_objects_to_its_own_examples_only(rule: Rule):
-    """Also when no other rule was asked before."""
-    found = [rule(Facts(reading), LIMITS) for reading in _rejected(rule.__name__)]
+def test_a_rule_rejects_its_own_examples_only(rule: Rule):
+    """Even if no other rule ran before it."""
+    rejections = [rule(Facts(document), LIMITS) for document in _rejected(rule.__name__)]
 
-    assert all(finding and finding.reason == rule.__name__ for finding in found)
-    assert not any(rule(Facts(reading), LIMITS) for reading in _kept(rule.__name__))
-    assert not any(rule(Facts(reading), LIMITS) for reading in examples("useful", "keep"))
+    assert all(rejection and rejection.reason == rule.__name__ for rejection in rejections)
+    assert not any(rule(Facts(document), LIMITS) for document in _kept(rule.__name__))
+    assert not any(rule(Facts(document), LIMITS) for document in examples("useful", "keep"))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=_NAMES)
-def test_a_rule_is_silent_about_ordinary_text(rule: Rule):
+def test_a_rule_accepts_ordinary_text(rule: Rule):
     """Whatever its length."""
     assert rule(facts(plain(ENGLISH)), LIMITS) is None
     assert rule(facts(page("\n".join(f"{number}. {ENGLISH}" for number in range(300)))), LIMITS) is None
 
 
 @pytest.mark.parametrize(
-    ("rule", "reading", "figure"),
+    ("rule", "document", "figure"),
     [
         (rules.empty, page("---"), 0),
         (rules.corrupt_text, plain("a\ufffd" * 200), 0.5),
@@ -57,12 +57,12 @@ def test_a_rule_is_silent_about_ordinary_text(rule: Rule):
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_finding_gives_the_figure_it_judged_by(rule: Rule, reading: Reading, figure: float):
-    """So that a user can see how close it was."""
-    finding = rule(Facts(reading), LIMITS)
+def test_a_rejection_has_the_measured_figure(rule: Rule, document: DocumentText, figure: float):
+    """Users can see how close it is to the limit."""
+    rejection = rule(Facts(document), LIMITS)
 
-    assert finding is not None
-    assert finding.figure == pytest.approx(figure)
+    assert rejection is not None
+    assert rejection.figure == pytest.approx(figure)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +87,13 @@ def test_a_finding_gives_the_figure_it_judged_by(rule: Rule, reading: Reading, f
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_setting_turns_a_rule_off(rule: Rule, loose: dict[str, float]):
-    """Every limit has a value at which nothing breaks it."""
+    """Every limit has a value that no document exceeds."""
     limits = StructureOptions.model_validate(loose)
 
-    assert not any(rule(Facts(reading), limits) for reading in _rejected(rule.__name__))
+    assert not any(rule(Facts(document), limits) for document in _rejected(rule.__name__))
 
 
-def test_rest_decides_whether_a_page_is_kept():
+def test_an_error_page_with_other_text_is_kept():
     """The same error page below a short article is an article."""
     error = "# 404\nThe page you requested was not found on this server.\nPlease check the URL."
 
@@ -102,7 +102,7 @@ def test_rest_decides_whether_a_page_is_kept():
 
 
 def test_menus_around_an_error_do_not_hide_it():
-    """Sites show their errors inside all of their furniture."""
+    """Sites show their errors between their usual menus."""
     menu = "\n".join(f"[Entry number {number}]" for number in range(60))
     error = "# 404\nThe page you requested was not found on this server.\nPlease check the URL."
 

@@ -27,7 +27,7 @@ def _save(tokenizer: Any, folder: Path, **special: str) -> str:
 
 
 def byte_pairs(folder: Path) -> str:
-    """A byte-level BPE tokenizer, as GPT-2's and RoBERTa's are."""
+    """A byte-level BPE tokenizer like GPT-2's and RoBERTa's."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -40,7 +40,7 @@ def byte_pairs(folder: Path) -> str:
 
 
 def sentence_pieces(folder: Path) -> str:
-    """A Unigram tokenizer with marks for blanks, as XLM-R's and T5's are."""
+    """A Unigram tokenizer with Metaspace, like XLM-R's and T5's."""
     from tokenizers import (
         Regex,
         Tokenizer,
@@ -69,7 +69,7 @@ def sentence_pieces(folder: Path) -> str:
 
 
 def cased(folder: Path) -> str:
-    """A small WordPiece tokenizer that keeps case and accents, with odd tokens added."""
+    """A small WordPiece tokenizer that keeps case and accents, with unusual added tokens."""
     from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
     letters = [chr(code) for code in range(33, 127)]
@@ -91,7 +91,7 @@ KINDS = {"bpe": byte_pairs, "unigram": sentence_pieces, "cased wordpiece": cased
 
 @functools.cache
 def folder_of(kind: str) -> str:
-    """A tokenizer's folder, made once."""
+    """The folder of a tokenizer, created once."""
     if kind == "packaged":
         return PACKAGED_MODEL
     return KINDS[kind](Path(tempfile.mkdtemp(prefix="tokenizer-")) / kind.replace(" ", "-"))

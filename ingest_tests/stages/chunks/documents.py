@@ -1,4 +1,4 @@
-"""Documents of every shape that the writer of chunks meets, drawn at random."""
+"""Random documents with all kinds of items that chunking must handle."""
 
 import random
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ WORDS = [
 
 
 class Maker:
-    """Adds one thing after the other to a document."""
+    """Adds random items to a document."""
 
     def __init__(self, seed: int, things: int, *, has_tables: bool) -> None:
         self._has_tables = has_tables
@@ -161,13 +161,13 @@ class Maker:
 
 
 def made(seed: int, things: int = 8, *, has_tables: bool = True) -> DoclingDocument:
-    """The same document for the same numbers, as it is after it was stored and read again."""
+    """Return the document of these numbers, stored and read again."""
     document = Maker(seed, things, has_tables=has_tables).document
     return DoclingDocument.model_validate_json(document.model_dump_json())
 
 
 def table_of(*rows: Sequence[str]) -> TableData:
-    """A table of these texts, the first row its header."""
+    """Return a table of these texts, with the first row as header."""
     cells = [
         TableCell(
             text=text,

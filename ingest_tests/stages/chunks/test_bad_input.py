@@ -1,4 +1,4 @@
-"""Texts that nobody wrote by hand: cut in time, within the budget, and without costing the document."""
+"""Extreme texts are cut quickly and within the budget, and never make the document fail."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,8 +11,8 @@ from docling_core.types.doc import DocItemLabel, DoclingDocument, TableCell, Tab
 from ingest_assets.core.errors import ConfigError
 from ingest_assets.core.items import ItemContext
 from ingest_assets.embedders.model_files import tokenizer_files
-from ingest_assets.settings.chunks import ChunkOptions, settled
-from ingest_assets.stages.chunks.cut import Cutter
+from ingest_assets.settings.chunks import ChunkOptions, resolve_options
+from ingest_assets.stages.chunks.cutter import Cutter
 from ingest_assets.stages.chunks.stage import ChunksStage
 from ingest_assets.storage.table import Table
 from ingest_tests.stages.chunks.conftest import tokenizer_of
@@ -40,12 +40,12 @@ def text_only(*texts: str) -> DoclingDocument:
 
 
 def cutter_for(kind: str = "packaged", max_tokens: int = 254) -> Cutter:
-    return Cutter(tokenizer_of(kind), settled(ChunkOptions(max_tokens=max_tokens)))
+    return Cutter(tokenizer_of(kind), resolve_options(ChunkOptions(max_tokens=max_tokens)))
 
 
 @pytest.mark.parametrize("name", HUGE)
 def test_a_text_far_past_the_limit_is_cut_within_it(name: str) -> None:
-    """Every character but blanks is in some chunk, in order."""
+    """Every character except blanks is in some chunk, in order."""
     cutter = cutter_for()
 
     pieces, _ = cutter.pieces(text_only(HUGE[name]))
@@ -55,7 +55,7 @@ def test_a_text_far_past_the_limit_is_cut_within_it(name: str) -> None:
 
 
 def test_a_huge_cell_is_cut_within_the_limit() -> None:
-    """And both ways of writing tables manage."""
+    """With both ways of writing tables."""
     place = {"start_row_offset_idx": 1, "end_row_offset_idx": 2}
     cells = [
         TableCell(text="cable " * 20_000, start_col_offset_idx=1, end_col_offset_idx=2, **place),
@@ -72,7 +72,7 @@ def test_a_huge_cell_is_cut_within_the_limit() -> None:
 
 
 def test_other_tokenizers_keep_the_limit_too(kind: str) -> None:
-    """Where nothing is known of words."""
+    """Those that cannot be counted word by word."""
     cutter = cutter_for(kind, 64)
 
     pieces, _ = cutter.pieces(text_only("x1y2" * 3000, "漢字仮名交じり文" * 300, "The cable. " * 500))
@@ -85,7 +85,7 @@ Rows = Callable[..., tuple[list[dict[str, Any]], ItemContext]]
 
 @pytest.fixture
 def rows(doctags_table: Callable[..., Table], tmp_path: Path) -> Rows:
-    """The rows that the stage makes of a document, and what it counted."""
+    """Return the stage's rows of a document, and its counters."""
 
     def run(document: DoclingDocument, stage: ChunksStage) -> tuple[list[dict[str, Any]], ItemContext]:
         (candidate,) = stage.candidates(table := doctags_table({"docs:a": document}), admitting(table))
@@ -96,43 +96,43 @@ def rows(doctags_table: Callable[..., Table], tmp_path: Path) -> Rows:
 
 
 def test_a_chunk_without_a_visible_character_is_left_out_and_counted(rows: Rows) -> None:
-    """It could not be found by anything, and its vector would mean nothing."""
+    """No search could find it, and its vector would have no meaning."""
     stage = ChunksStage(ChunkOptions(max_tokens=16, merge_peers=False))
 
-    found, context = rows(text_only("\x00\x01\u200b", "The cable.", "\x02\x03"), stage)
+    made, context = rows(text_only("\x00\x01\u200b", "The cable.", "\x02\x03"), stage)
 
-    assert [(row["ordinal"], row["text"], row["start_offset"]) for row in found] == [(0, "The cable.", 0)]
+    assert [(row["ordinal"], row["text"], row["start_offset"]) for row in made] == [(0, "The cable.", 0)]
     assert context.counts == {"chunks_left_out": 2}
 
 
 def test_a_document_of_control_characters_keeps_its_chunk(rows: Rows) -> None:
-    """One bad document is not lost, nor are its neighbours."""
+    """A document always has at least one row."""
     found, context = rows(text_only("\x00\x01\x02"), ChunksStage())
 
     assert (len(found), context.counts) == (1, {})
 
 
-def test_offsets_point_at_what_is_new(rows: Rows) -> None:
-    """What a chunk repeats stands before its own text, and is not counted twice."""
+def test_offsets_do_not_count_overlaps(rows: Rows) -> None:
+    """An overlap is before the chunk's own text, and is not counted twice."""
     stage = ChunksStage(ChunkOptions(max_tokens=48, overlap_tokens=12))
-    found, _ = rows(text_only(" ".join(f"w{number}" for number in range(200))), stage)
+    chunks, _ = rows(text_only(" ".join(f"w{number}" for number in range(200))), stage)
 
-    own = [after["start_offset"] - row["start_offset"] for row, after in pairwise(found)]
-    repeated = [row["text"][: len(row["text"]) - length] for row, length in zip(found, own, strict=False)]
-    assert repeated[0] == ""
+    sizes = [after["start_offset"] - row["start_offset"] for row, after in pairwise(chunks)]
+    overlaps = [row["text"][: len(row["text"]) - size] for row, size in zip(chunks, sizes, strict=False)]
+    assert overlaps[0] == ""
     assert all(
         text and before["text"].endswith(text.strip())
-        for text, before in zip(repeated[1:], found, strict=False)
+        for text, before in zip(overlaps[1:], chunks, strict=False)
     )
-    assert max(row["tokens"] for row in found) <= 48
+    assert max(row["tokens"] for row in chunks) <= 48
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [(None, r"has no tokenizer\.json"), ("{", "cannot be used"), ("[]", "not a JSON object")],
 )
-def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
-    """In one line that names the folder."""
+def test_a_folder_without_a_tokenizer_is_rejected(tmp_path: Path, content: str | None, message: str) -> None:
+    """With one line that names the folder."""
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Long tables: the chunks of Docling's HybridChunker, for work that grows as the table does."""
+"""Long tables: the chunks of Docling's HybridChunker, in time proportional to the table's length."""
 
 import json
 import random
@@ -9,21 +9,21 @@ from docling_core.types.doc import DocItemLabel, DoclingDocument
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_assets.settings.chunks import ChunkOptions, settled
-from ingest_assets.stages.chunks.cut import Cutter
+from ingest_assets.settings.chunks import ChunkOptions, resolve_options
+from ingest_assets.stages.chunks.cutter import Cutter
 from ingest_assets.stages.chunks.token_count import (
-    Asking,
-    ByText,
-    capped,
-    has_a_token_for_each_word,
+    TextCounter,
+    TokenizerCounter,
+    capped_counter,
+    count_plain_words,
+    has_token_per_word,
     open_counter,
-    plain_words,
 )
 from ingest_tests.conftest import examples_times
 from ingest_tests.stages.chunks.conftest import KINDS, tokenizer_of
 from ingest_tests.stages.chunks.documents import table_of
-from ingest_tests.stages.chunks.test_counting import ANY_TEXT
 from ingest_tests.stages.chunks.test_parity import _outcome, by_docling, by_us
+from ingest_tests.stages.chunks.test_token_count import ANY_TEXT
 
 COUNTERS = {name: open_counter(tokenizer_of(name)) for name in ("packaged", *KINDS)}
 CELLS = [
@@ -73,64 +73,64 @@ def test_any_table_is_cut_as_docling_cuts_it(seed: int, rows: int, columns: int,
 @pytest.mark.parametrize("max_tokens", [24, 60])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_table_is_cut_as_docling_cuts_it_with_any_tokenizer(kind: str, seed: int, max_tokens: int) -> None:
-    """Also where only the words are known to be too many."""
+    """Also if a count stops at the number of plain words."""
     options, document = ChunkOptions(max_tokens=max_tokens), grid(seed, 8, 3)
 
     assert _outcome(by_us, document, kind, options) == _outcome(by_docling, document, kind, options)
 
 
-class _Weighed:
-    """A counter's tokenizer, which adds up the characters it is given."""
+class _Metered:
+    """A counter that adds up the characters it counts."""
 
-    def __init__(self, ask: Any) -> None:
-        self._ask = ask
+    def __init__(self, counter: Any) -> None:
+        self._counter = counter
         self.letters = 0
 
     def __call__(self, text: str) -> int:
         self.letters += len(text)
-        return self._ask(text)
+        return self._counter(text)
 
 
 def letters_counted(kind: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Characters that are given to the counter for a table of so many rows."""
-    cutter = Cutter(tokenizer_of(kind), settled(ChunkOptions(max_tokens=254)))
+    """Return the number of characters that are counted for a table of this many rows."""
+    cutter = Cutter(tokenizer_of(kind), resolve_options(ChunkOptions(max_tokens=254)))
     counter = cutter._chunker.tokenizer.counter
-    weighed = _Weighed(type(counter).__call__.__get__(counter))
-    monkeypatch.setattr(type(counter), "__call__", lambda _, text: weighed(text))
+    metered = _Metered(type(counter).__call__.__get__(counter))
+    monkeypatch.setattr(type(counter), "__call__", lambda _, text: metered(text))
     cutter.pieces(plain(rows))
     monkeypatch.undo()
-    return weighed.letters
+    return metered.letters
 
 
 def test_four_times_the_rows_are_about_four_times_the_work(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not sixteen times, as when all that is left is counted for every chunk."""
+    """Not sixteen times, as if the whole rest were counted for every chunk."""
     few, many = (letters_counted(kind, rows, monkeypatch) for rows in (100, 400))
 
     assert 3 * few < many < 6 * few
 
 
 @pytest.mark.parametrize("name", ["packaged", *KINDS])
-@given(texts=st.lists(ANY_TEXT, max_size=4), most_tokens=st.integers(1, 60))
-def test_a_capped_count_is_exact_up_to_its_limit(name: str, texts: list[str], most_tokens: int) -> None:
-    """And above the limit wherever the tokenizer's own is."""
+@given(texts=st.lists(ANY_TEXT, max_size=4), max_tokens=st.integers(1, 60))
+def test_a_capped_count_is_exact_up_to_its_limit(name: str, texts: list[str], max_tokens: int) -> None:
+    """It is above the limit if the tokenizer's own count is."""
     text = " ".join(texts)
 
-    found, wanted = (
-        capped(COUNTERS[name], most_tokens)(text),
-        Asking(tokenizer_of(name))(text),
+    capped, exact = (
+        capped_counter(COUNTERS[name], max_tokens)(text),
+        TokenizerCounter(tokenizer_of(name))(text),
     )
 
-    assert found == wanted if wanted <= most_tokens else found > most_tokens
+    assert capped == exact if exact <= max_tokens else capped > max_tokens
 
 
 @pytest.mark.parametrize("name", ["bpe", "unigram"])
 @examples_times(2)
 @given(text=ANY_TEXT)
 def test_each_plain_word_has_a_token(name: str, text: str) -> None:
-    """Whatever stands between such words."""
-    assert plain_words(text) <= Asking(tokenizer_of(name))(text)
+    """Whatever is between such words."""
+    assert count_plain_words(text) <= TokenizerCounter(tokenizer_of(name))(text)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,12 @@ def test_each_plain_word_has_a_token(name: str, text: str) -> None:
         ("unigram", {"model": {"type": "WordLevel"}}),
     ],
 )
-def test_words_tell_nothing_of_a_tokenizer_that_may_join_them(name: str, change: dict[str, Any]) -> None:
-    """Such a one is asked about whole texts, however long."""
+def test_a_tokenizer_that_can_join_words_always_counts_whole_texts(name: str, change: dict[str, Any]) -> None:
+    """The number of words is no lower bound for its tokens."""
     backend = tokenizer_of(name).backend_tokenizer
     form = json.loads(backend.to_str())
 
-    assert has_a_token_for_each_word(backend, form)
-    assert not has_a_token_for_each_word(backend, {**form, **change})
-    counter = ByText(backend)
-    assert capped(counter, 5) is counter
+    assert has_token_per_word(backend, form)
+    assert not has_token_per_word(backend, {**form, **change})
+    counter = TextCounter(backend)
+    assert capped_counter(counter, 5) is counter

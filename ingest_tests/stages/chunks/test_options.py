@@ -1,4 +1,4 @@
-"""What our options add to Docling's chunks: small runs joined, ends repeated, tables by rows, profiles."""
+"""Options beyond Docling's: small chunks joined, overlaps, tables by rows, profiles."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_assets.core.errors import ConfigError
-from ingest_assets.settings.chunks import PROFILES, ChunkOptions, settled
-from ingest_assets.stages.chunks.cut import Cutter, Piece, is_table
+from ingest_assets.settings.chunks import PROFILES, ChunkOptions, resolve_options
+from ingest_assets.stages.chunks.cutter import Cutter, Piece, is_table
 from ingest_tests.stages.chunks.conftest import tokenizer_of
 from ingest_tests.stages.chunks.documents import made, table_of
 
 
 def cut(document: DoclingDocument, **options: Any) -> tuple[list[Piece], Cutter]:
-    """A document's pieces, and who cut it."""
-    cutter = Cutter(tokenizer_of("packaged"), settled(ChunkOptions(**options)))
+    """Return a document's pieces, and its cutter."""
+    cutter = Cutter(tokenizer_of("packaged"), resolve_options(ChunkOptions(**options)))
     return cutter.pieces(document)[0], cutter
 
 
 def sections(*sizes: int, levels: Sequence[int] = ()) -> DoclingDocument:
-    """A section of so many words each."""
+    """Return a document with a section of each of these numbers of words."""
     document = DoclingDocument(name="x")
     document.add_title("Bridges")
     for number, size in enumerate(sizes):
@@ -56,8 +56,8 @@ ANY_CUT = st.fixed_dictionaries(
 
 
 @given(seed=st.integers(0, 10**9), options=ANY_CUT)
-def test_whatever_the_options_nothing_is_lost_moved_or_too_large(seed: int, options: dict[str, Any]) -> None:
-    """Own texts follow each other as in Docling's chunks; what is repeated comes on top."""
+def test_with_any_options_nothing_is_lost_moved_or_too_large(seed: int, options: dict[str, Any]) -> None:
+    """Without overlaps, the texts follow each other as in Docling's chunks."""
     document = made(seed)
     pieces, cutter = cut(document, **options)
     plain, _ = cut(
@@ -67,16 +67,16 @@ def test_whatever_the_options_nothing_is_lost_moved_or_too_large(seed: int, opti
     )
 
     assert max((cutter.count(piece.contextualized) for piece in pieces), default=0) <= options["max_tokens"]
-    refs = [[item.self_ref for piece in found for item in piece.items] for found in (pieces, plain)]
+    refs = [[item.self_ref for piece in side for item in piece.items] for side in (pieces, plain)]
     assert list(dict.fromkeys(refs[0])) == list(dict.fromkeys(refs[1]))
     rest = squeezed("".join(piece.text for piece in pieces))
     for piece in plain:
-        _, found, rest = rest.partition(squeezed(piece.text))
-        assert found == squeezed(piece.text)
+        _, text, rest = rest.partition(squeezed(piece.text))
+        assert text == squeezed(piece.text)
 
 
 def test_small_sections_are_joined_below_the_headings_they_share() -> None:
-    """What they do not share becomes text, so that no heading is lost."""
+    """Their other headings become text, so that no heading is lost."""
     (piece,), _ = cut(sections(3, 3), max_tokens=64, min_tokens=20)
 
     assert piece.headings == ("Bridges",)
@@ -84,7 +84,7 @@ def test_small_sections_are_joined_below_the_headings_they_share() -> None:
 
 
 def test_a_soft_barrier_is_crossed_only_below_the_margin() -> None:
-    """The same two sections, with and without room."""
+    """The same two sections, at the margin and within it."""
     document = sections(3, 12)
     (whole,), cutter = cut(document, max_tokens=64, min_tokens=20)
     size = cutter.count(whole.contextualized)
@@ -97,14 +97,14 @@ def test_a_soft_barrier_is_crossed_only_below_the_margin() -> None:
 
 
 def test_large_chunks_are_not_joined() -> None:
-    """Only runs below `min_tokens` ask for it."""
+    """Only chunks below `min_tokens` are."""
     pieces, _ = cut(sections(9, 9, 9), max_tokens=200, min_tokens=8)
 
     assert len(pieces) == 3
 
 
 def test_a_chunk_begins_with_the_end_of_the_one_before_it_in_its_section() -> None:
-    """Whole words, at most so many tokens; never from another section."""
+    """Whole words, at most `overlap_tokens`; never from another section."""
     words = [f"w{number}" for number in range(150)]
     document = DoclingDocument(name="x")
     for heading in ("One", "Two"):
@@ -124,8 +124,8 @@ def test_a_chunk_begins_with_the_end_of_the_one_before_it_in_its_section() -> No
 
 
 @pytest.mark.parametrize("rows", [3, 40])
-def test_a_table_by_rows_is_whole_when_it_fits_and_else_has_its_header_in_every_chunk(rows: int) -> None:
-    """Every row once."""
+def test_a_table_by_rows_has_its_header_in_every_chunk(rows: int) -> None:
+    """Every row occurs once; a table that fits is not cut."""
     pieces, cutter = cut(grid(rows), max_tokens=100, tables="rows", merge_peers=False)
 
     lines = [piece.text.splitlines() for piece in pieces]
@@ -136,25 +136,25 @@ def test_a_table_by_rows_is_whole_when_it_fits_and_else_has_its_header_in_every_
     assert values == [f"value {row} 0" for row in range(1, rows)]
 
 
-def test_profiles_are_defaults_and_what_is_given_wins() -> None:
-    """And the default is Docling's own way, with nothing added."""
-    plain = settled(ChunkOptions())
-    long = settled(ChunkOptions(profile="long-context", overlap_tokens=10))
+def test_profiles_are_defaults_and_options_override_them() -> None:
+    """The default profile is Docling's own chunking, with nothing added."""
+    plain = resolve_options(ChunkOptions())
+    long = resolve_options(ChunkOptions(profile="long-context", overlap_tokens=10))
 
     assert (plain.max_tokens, plain.min_tokens, plain.overlap_tokens, plain.merge_peers) == (256, 0, 0, True)
     assert (long.max_tokens, long.min_tokens, long.overlap_tokens) == (1024, 128, 10)
-    assert settled(ChunkOptions(profile="cpu-small")).max_tokens == 128
-    assert settled(ChunkOptions(max_tokens=0)) == plain
+    assert resolve_options(ChunkOptions(profile="cpu-small")).max_tokens == 128
+    assert resolve_options(ChunkOptions(max_tokens=0)) == plain
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("limit", [32, 256, 8192])
-def test_a_profile_shrinks_to_what_the_embedder_reads(profile: Any, limit: int) -> None:
+def test_a_profile_shrinks_to_the_embedders_limit(profile: Any, limit: int) -> None:
     """With room for its special tokens."""
-    found = settled(ChunkOptions(profile=profile), limit, special_tokens=2)
+    cut = resolve_options(ChunkOptions(profile=profile), limit, special_tokens=2)
 
-    assert found.max_tokens == min(PROFILES[profile]["max_tokens"], limit - 2)
-    assert max(found.min_tokens, found.overlap_tokens, found.soft_barrier_margin) <= found.max_tokens // 4
+    assert cut.max_tokens == min(PROFILES[profile]["max_tokens"], limit - 2)
+    assert max(cut.min_tokens, cut.overlap_tokens, cut.soft_barrier_margin) <= cut.max_tokens // 4
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_a_profile_shrinks_to_what_the_embedder_reads(profile: Any, limit: int) 
         ({"overlap_tokens": 128}, "chunks.overlap_tokens: 128 is more than half of the 254 tokens"),
     ],
 )
-def test_numbers_that_cannot_be_are_refused_with_both(options: dict[str, int], message: str) -> None:
+def test_impossible_numbers_are_rejected_with_value_and_limit(options: dict[str, int], message: str) -> None:
     """Before anything starts."""
     with pytest.raises(ConfigError, match=message):
-        settled(ChunkOptions(**options), 256, special_tokens=2)
+        resolve_options(ChunkOptions(**options), 256, special_tokens=2)
 
 
-def test_a_model_that_reads_exactly_as_much_leaves_room_for_its_special_tokens() -> None:
-    """So that a chunk is read to its end."""
-    assert settled(ChunkOptions(max_tokens=256), 256, special_tokens=2).max_tokens == 254
+def test_max_tokens_at_the_embedders_limit_leaves_room_for_special_tokens() -> None:
+    """So that the model reads a chunk to its end."""
+    assert resolve_options(ChunkOptions(max_tokens=256), 256, special_tokens=2).max_tokens == 254

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import ingest_assets
 from ingest_assets.core.items import ItemContext
-from ingest_assets.settings.chunks import ChunkOptions, settled
-from ingest_assets.stages.chunks.cut import Cutter
-from ingest_assets.stages.chunks.fast_document import document_from
+from ingest_assets.settings.chunks import ChunkOptions, resolve_options
+from ingest_assets.stages.chunks.cutter import Cutter
+from ingest_assets.stages.chunks.fast_document import parse_document
 from ingest_assets.stages.doctags import DoctagsStage
 from ingest_tests.bench.reading import document_item
 from ingest_tests.conftest import examples_times
@@ -29,24 +29,26 @@ READ_QUICKLY = {".md", ".html", ".docx", ".pptx", ".xlsx"}
 
 
 def by_docling(document: DoclingDocument, kind: str, options: ChunkOptions) -> list[tuple[Any, ...]]:
-    """What HybridChunker makes of a document."""
-    counting = HuggingFaceTokenizer(tokenizer=tokenizer_of(kind), max_tokens=settled(options).max_tokens)
-    chunker = HybridChunker(tokenizer=counting, merge_peers=settled(options).merge_peers)
-    found = []
+    """Return HybridChunker's chunks of a document."""
+    counting = HuggingFaceTokenizer(
+        tokenizer=tokenizer_of(kind), max_tokens=resolve_options(options).max_tokens
+    )
+    chunker = HybridChunker(tokenizer=counting, merge_peers=resolve_options(options).merge_peers)
+    chunks = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for chunk in chunker.chunk(document):
             contextualized = chunker.contextualize(chunk)
             meta = chunk.meta
-            found.append((chunk.text, contextualized, tuple(meta.headings or ()), *_items(meta.doc_items)))
-            found[-1] += (counting.count_tokens(contextualized),)
-    return found
+            chunks.append((chunk.text, contextualized, tuple(meta.headings or ()), *_items(meta.doc_items)))
+            chunks[-1] += (counting.count_tokens(contextualized),)
+    return chunks
 
 
 def by_us(document: DoclingDocument, kind: str, options: ChunkOptions) -> list[tuple[Any, ...]]:
-    """What ours makes of it, invisible chunks included."""
-    cutter = Cutter(tokenizer_of(kind), settled(options))
-    pieces = cutter._chunked(document)
+    """Return our cutter's chunks of a document, invisible ones included."""
+    cutter = Cutter(tokenizer_of(kind), resolve_options(options))
+    pieces = cutter._chunk(document)
     return [
         (
             piece.text,
@@ -65,7 +67,7 @@ def _items(items: Sequence[Any]) -> tuple[list[str], list[int]]:
 
 
 def _outcome(way: Any, *arguments: Any) -> Any:
-    """The chunks; or the kind of error, where Docling itself stumbles over a document."""
+    """Return the chunks, or the type of error if Docling itself fails on a document."""
     with contextlib.suppress(ValueError):
         return way(*arguments)
     return ValueError
@@ -87,8 +89,8 @@ def test_any_document_is_cut_as_docling_cuts_it(seed: int, max_tokens: int, merg
 @pytest.mark.parametrize("tables", ["values", "rows"])
 @examples_times(0.25)
 @given(seed=st.integers(0, 10**9), max_tokens=st.sampled_from([16, 40, 120, 254]))
-def test_how_tables_are_written_changes_nothing_else(seed: int, max_tokens: int, tables: Any) -> None:
-    """But that each item is named once."""
+def test_table_options_change_no_other_text(seed: int, max_tokens: int, tables: Any) -> None:
+    """Except that each item is listed once."""
     options = ChunkOptions(max_tokens=max_tokens, tables=tables)
     document = made(seed, has_tables=False)
 
@@ -102,7 +104,7 @@ def test_how_tables_are_written_changes_nothing_else(seed: int, max_tokens: int,
 
 @pytest.mark.parametrize("seed", range(3))
 def test_with_any_tokenizer(kind: str, seed: int) -> None:
-    """WordPiece word by word, byte pairs and sentence pieces by asking."""
+    """WordPiece is counted word by word, byte pairs and sentence pieces by the tokenizer."""
     options, document = ChunkOptions(max_tokens=60), made(seed, 10)
 
     assert by_us(document, kind, options) == by_docling(document, kind, options)
@@ -117,14 +119,14 @@ def samples() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("max_tokens", [pytest.param(32, marks=pytest.mark.slow), 254])
-def test_real_documents_are_cut_alike(samples: dict[str, str], max_tokens: int) -> None:
-    """From what the doctags stage stored, read our quick way and Docling's."""
+def test_real_documents_are_cut_as_docling_cuts_them(samples: dict[str, str], max_tokens: int) -> None:
+    """Read from stored doctags with our parser and with Docling's."""
     options = ChunkOptions(max_tokens=max_tokens)
 
     different = [
         name
         for name, text in samples.items()
-        if by_us(document_from(text), "packaged", options)
+        if by_us(parse_document(text), "packaged", options)
         != by_docling(DoclingDocument.model_validate_json(text), "packaged", options)
     ]
 
@@ -134,9 +136,9 @@ def test_real_documents_are_cut_alike(samples: dict[str, str], max_tokens: int) 
 @examples_times(0.5)
 @given(seed=st.integers(0, 10**9))
 def test_a_document_is_read_as_docling_reads_it(seed: int) -> None:
-    """By its labels instead of by trial; and walked in the same order."""
+    """With the same types, and iterated in the same order."""
     text = made(seed).model_dump_json()
-    ours, docling = document_from(text), DoclingDocument.model_validate_json(text)
+    ours, docling = parse_document(text), DoclingDocument.model_validate_json(text)
 
     assert ours.export_to_dict() == docling.export_to_dict()
     assert [type(item) for item in ours.texts] == [type(item) for item in docling.texts]

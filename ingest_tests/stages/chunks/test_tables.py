@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from docling_core.types.doc import DocItemLabel, DoclingDocument
 
-from ingest_assets.settings.chunks import ChunkOptions, settled
-from ingest_assets.stages.chunks.cut import Cutter, Piece, is_table
+from ingest_assets.settings.chunks import ChunkOptions, resolve_options
+from ingest_assets.stages.chunks.cutter import Cutter, Piece, is_table
 from ingest_tests.stages.chunks.conftest import tokenizer_of
 from ingest_tests.stages.chunks.documents import table_of
 
@@ -19,13 +19,13 @@ AFTERWARDS = "Afterwards the keeper writes down what was seen and closes every h
 
 
 def cut(document: DoclingDocument, **options: Any) -> tuple[list[Piece], Cutter]:
-    """A document's pieces, and who cut it."""
-    cutter = Cutter(tokenizer_of("packaged"), settled(ChunkOptions(**options)))
+    """Return a document's pieces, and its cutter."""
+    cutter = Cutter(tokenizer_of("packaged"), resolve_options(ChunkOptions(**options)))
     return cutter.pieces(document)[0], cutter
 
 
 def around(rows: Sequence[Sequence[str]], *texts: str, heading: str = "Bees") -> DoclingDocument:
-    """A section with one text before the table and the others after it."""
+    """Return a section with one text before the table and the others after it."""
     document = DoclingDocument(name="x")
     document.add_heading(heading)
     document.add_text(DocItemLabel.TEXT, texts[0])
@@ -36,19 +36,19 @@ def around(rows: Sequence[Sequence[str]], *texts: str, heading: str = "Bees") ->
 
 
 def only(*rows: Sequence[str]) -> DoclingDocument:
-    """A document of one table."""
+    """Return a document of one table."""
     document = DoclingDocument(name="x")
     document.add_table(table_of(*rows))
     return document
 
 
 def cells(line: str) -> list[str]:
-    """The texts of a row of Markdown."""
+    """Return the cells of a Markdown row."""
     return [unescape(cell.strip()) for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
 
 
 @pytest.mark.parametrize("long_row", [1, 20])
-def test_a_long_cell_leaves_the_cuts_between_rows(long_row: int) -> None:
+def test_a_table_with_a_long_cell_is_cut_between_rows(long_row: int) -> None:
     """The rule below the header does not grow with the widest cell."""
     rows = [[f"Tool {row}", f"{row} EUR", str(row * 3), f"Steel {row}"] for row in range(1, 40)]
     rows[long_row][-1] = LONG.strip()
@@ -65,21 +65,21 @@ def test_a_long_cell_leaves_the_cuts_between_rows(long_row: int) -> None:
 @pytest.mark.parametrize(
     "sign", ["|", "\\|", "||", "&", "\n", "\r", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "\t"]
 )
-def test_a_row_is_one_line_whatever_its_cells_hold(sign: str) -> None:
-    """A pipe is no border, and a line break is a blank, in the header too."""
+def test_a_row_is_one_line_for_any_cells(sign: str) -> None:
+    """A pipe within a cell is escaped, and a line break becomes a blank, in the header, too."""
     rows = [[f"one {sign} two", "name"], *([f"{row} {sign} x", f"y{sign}{row}"] for row in range(20))]
     shown = [[" ".join(text.split()) for text in row] for row in rows]
 
     pieces, _ = cut(only(*rows), max_tokens=100, tables="rows")
 
     lines = [piece.text.splitlines() for piece in pieces]
-    read = [[[" ".join(cell.split()) for cell in cells(line)] for line in found] for found in lines]
+    tables = [[[" ".join(cell.split()) for cell in cells(line)] for line in piece] for piece in lines]
     assert len(pieces) > 1
-    assert [found[:2] for found in read] == [[shown[0], ["-", "-"]]] * len(pieces)
-    assert [row for found in read for row in found[2:]] == shown[1:]
+    assert [table[:2] for table in tables] == [[shown[0], ["-", "-"]]] * len(pieces)
+    assert [row for table in tables for row in table[2:]] == shown[1:]
 
 
-def test_stacked_headers_become_one_row_and_a_table_without_one_begins_with_its_first() -> None:
+def test_stacked_headers_become_one_row_and_the_first_row_is_the_default_header() -> None:
     """As Docling writes them."""
     stacked, bare = only(["Price", "Price"], ["net", "gross"], ["1", "2"]), only(["a", "b"], ["1", "2"])
     for cell in stacked.tables[0].data.table_cells[:4]:
@@ -95,8 +95,8 @@ def test_stacked_headers_become_one_row_and_a_table_without_one_begins_with_its_
     ]
 
 
-def test_a_table_whose_header_and_one_row_do_not_fit_is_cut_between_columns() -> None:
-    """Every value stays below its own name; the first, which names the row, is in each part."""
+def test_a_table_whose_header_and_row_do_not_fit_is_cut_between_columns() -> None:
+    """Every value stays below its own name; the first cell, which names the row, is in each part."""
     names, values = ([f"{word} {at}" for at in range(20)] for word in ("name", "value"))
 
     pieces, cutter = cut(only(names, values), max_tokens=64, tables="rows", merge_peers=False)
@@ -109,8 +109,8 @@ def test_a_table_whose_header_and_one_row_do_not_fit_is_cut_between_columns() ->
 
 
 @pytest.mark.parametrize("tables", ["docling", "values", "rows"])
-def test_a_table_merged_with_the_text_before_it_gives_nothing_to_the_next_chunk(tables: Any) -> None:
-    """A chunk may end with a table without being one."""
+def test_a_chunk_after_text_and_a_table_has_no_overlap(tables: Any) -> None:
+    """A chunk can end with a table without being one."""
     document = around(GRID, "The keeper counts.", AFTERWARDS)
 
     pieces, _ = cut(document, max_tokens=64, overlap_tokens=16, tables=tables)
@@ -120,8 +120,8 @@ def test_a_table_merged_with_the_text_before_it_gives_nothing_to_the_next_chunk(
 
 
 @pytest.mark.parametrize("tables", ["docling", "values", "rows"])
-def test_a_table_below_a_heading_longer_than_a_chunk_neither_gives_nor_takes(tables: Any) -> None:
-    """Docling drops such a heading, and with it the kind of what stands below."""
+def test_a_table_below_a_heading_longer_than_a_chunk_has_no_overlaps(tables: Any) -> None:
+    """Docling drops such a heading, and with it the types of the items below."""
     rows = [NAMES, *([f"{name} {row}" for name in NAMES] for row in range(20))]
     document = around(rows, AFTERWARDS, AFTERWARDS, AFTERWARDS, heading="Bees " * 80)
 
@@ -135,8 +135,8 @@ def test_a_table_below_a_heading_longer_than_a_chunk_neither_gives_nor_takes(tab
 
 
 @pytest.mark.parametrize("tables", ["docling", "values", "rows"])
-def test_a_short_text_after_a_table_gives_itself_and_no_row(tables: Any) -> None:
-    """Even where more would fit."""
+def test_the_overlap_with_a_short_text_after_a_table_has_no_row(tables: Any) -> None:
+    """Even if more would fit."""
     document = around(GRID, "The keeper counts.", "All are well.", AFTERWARDS)
 
     pieces, _ = cut(document, max_tokens=72, overlap_tokens=24, tables=tables)

@@ -1,0 +1,1 @@
+"""README and guides: the generator of the reference pages, and tests that run what the pages show."""
