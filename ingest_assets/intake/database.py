@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -138,9 +139,27 @@ def _sqlite_engine(path: Path | None, *, is_copy: bool) -> sa.Engine:
         # Transactions begin in `Database.begin`, not where sqlite3 guesses.
         connection.isolation_level = None
         for pragma in pragmas:
-            connection.execute(f"PRAGMA {pragma}")
+            _set_pragma(connection, pragma)
 
     return engine
+
+
+def _set_pragma(connection: sqlite3.Connection, pragma: str) -> None:
+    """Set a pragma, waiting for other processes.
+
+    SQLite's own time limit does not cover the switch of a new file to WAL: of two processes that open it at
+    the same moment, one gets "database is locked" at once.
+    """
+    deadline = time.monotonic() + _WAIT_FOR_WRITER_SECONDS
+    while True:
+        try:
+            connection.execute(f"PRAGMA {pragma}")
+            return
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
