@@ -1,9 +1,14 @@
 """The sensor and the CLI can scan the same folder at the same time."""
 
+import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
+from ingest_assets.intake.ledger import Ledger
 from ingest_tests.intake.conftest import CHANGES, Watched, counts
 
 SCANNER = """
@@ -61,6 +66,23 @@ def test_two_concurrent_first_scans_enter_every_file_once(tmp_path: Path, ledger
     assert len({document.doc_id for document in documents}) == 30
     assert len(watched.ledger.batches()) == 5
     assert max(watched.ledger.batches().values()) == 5
+
+
+def test_a_new_ledger_waits_for_the_process_that_creates_it(tmp_path: Path) -> None:
+    """SQLite answers "database is locked" at once while another connection writes a file not yet in WAL mode."""
+    path = tmp_path / "ledger.sqlite"
+    creator = sqlite3.connect(path, isolation_level=None)
+    creator.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as thread:
+        opened = thread.submit(Ledger, path)
+        with pytest.raises(TimeoutError):
+            opened.result(timeout=0.3)
+        creator.execute("ROLLBACK")
+        ledger = opened.result(timeout=30)
+
+    assert ledger.batches() == {}
+    ledger.close()
+    creator.close()
 
 
 def test_concurrent_scans_see_a_move_once(watched: Watched) -> None:
