@@ -69,7 +69,7 @@ def test_two_concurrent_first_scans_enter_every_file_once(tmp_path: Path, ledger
 
 
 def test_a_new_ledger_waits_for_the_process_that_creates_it(tmp_path: Path) -> None:
-    """SQLite answers "database is locked" at once while another connection writes a file not yet in WAL mode."""
+    """SQLite answers "database is locked" at once while another writes a file not yet in WAL mode."""
     path = tmp_path / "ledger.sqlite"
     creator = sqlite3.connect(path, isolation_level=None)
     creator.execute("BEGIN IMMEDIATE")
