@@ -36,7 +36,7 @@ def examine(path: Path, extra_checks: Mapping[str, Callable[[Home], str]]) -> It
     """Yield all findings: settings first, because others depend on them."""
     yield Finding("python", (3, 11) <= sys.version_info[:2] <= (3, 13), platform.python_version())
     try:
-        home = open_home(path)
+        home = open_home(path, creates_ledger=False)  # a mistyped path must not become a home
     except IngestError as error:
         yield Finding("settings", False, str(error))
         return

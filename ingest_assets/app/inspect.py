@@ -35,9 +35,12 @@ def find_document(home: Home, doc_id: str) -> Document:
     if len(matches) == 1:
         return documents[matches[0]]
     if not matches:
-        raise ConfigError(
-            f"No document {doc_id!r} in {home.layout.home}; `ingest status --documents` lists them."
+        similar = ids_ending_in({known.lower(): known for known in documents}, doc_id.lower())
+        similar = [known for known in documents if known.lower() in similar]
+        advice = (
+            f"did you mean {first_few(similar)}?" if similar else "`ingest status --documents` lists them."
         )
+        raise ConfigError(f"No document {doc_id!r} in {home.layout.home}; {advice}")
     raise ConfigError(
         f"{len(matches)} documents end in {doc_id!r}: {first_few(matches)}; give more of the id."
     )

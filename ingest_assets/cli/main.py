@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import os
+import re
 import sys
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -162,6 +163,9 @@ def _usage_line(error: Any) -> str:
     """Return what is wrong with the arguments, and where the right ones are listed."""
     command = error.ctx.command_path if getattr(error, "ctx", None) else "ingest"
     message = error.format_message().rstrip(".")
+    extra = re.fullmatch(r"Got unexpected extra arguments?(?:\(s\))? \((.+)\)", message)
+    if extra and command.endswith((" all", " doctags", " chunk", " embed", " plan")):
+        return f"{message}. A folder goes after --input: `{command} --input {extra[1]}`."
     if getattr(error, "option_name", "") == "--home" and command == "ingest":
         return f"{message}. It goes after the command: `ingest status --home FOLDER`."
     return f"{message}{'' if message.endswith('?') else '.'} Try `{command} --help`."

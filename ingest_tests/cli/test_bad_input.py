@@ -38,6 +38,21 @@ def test_a_file_given_as_folder_is_named(ingest: Command, notes: Path):
     assert "is a file, not a folder" in _line(done)
 
 
+def test_a_folder_given_without_its_flag_names_the_flag(ingest: Command, notes: Path):
+    """Another frequent mistake."""
+    done = ingest("all", notes, check=2)
+
+    assert f"`ingest all --input {notes}`" in _line(done)
+
+
+def test_doctor_does_not_create_a_mistyped_home(tmp_path: Path):
+    """The next command would find an empty home there."""
+    done = Command(tmp_path / "typo")("doctor", check=1)
+
+    assert "there is no home folder here" in done.stdout
+    assert not (tmp_path / "typo").exists()
+
+
 # The command, imported as the user of the tests and run as a user whom permission bits restrict.
 AS_NOBODY = """
 import os, sys

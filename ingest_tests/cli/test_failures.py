@@ -122,6 +122,7 @@ def test_a_batch_is_a_filter_too(made: Failed):
         (("release",), ("Give documents, a filter such as --stage, or --all.",)),
         (("retry", "broken.pdf", "--all"), ("exclude each other",)),
         (("retry", "swarm.md"), ("notes:swarm.md has not failed",)),
+        (("show", "BROKEN.pdf"), ("No document 'BROKEN.pdf'", "did you mean notes:broken.pdf?")),
         (("release", "broken.pdf", "nowhere.pdf"), ("No document 'nowhere.pdf'",)),
         (("list", "broken.pdf"), ("broken.pdf",)),
         (("lst",), ("lst",)),
