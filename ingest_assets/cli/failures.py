@@ -195,8 +195,8 @@ def _next_step(failure: FailedDocument) -> str:
         return f"The queue no longer retries it. Run {command} to retry it now."
     if is_permanent(failure.error):
         return (
-            "No run retries it until the file, the settings or the libraries change. "
-            f"Fix or replace the file, then run {command}."
+            "Replace the file and run `ingest all`. Runs skip it until the file, the settings or the "
+            f"libraries change; {command} tries it again as it is."
         )
     if failure.error.category == "config":
         return f"Fix the setting that causes it, then run {command}; any later run retries it as well."

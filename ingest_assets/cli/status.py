@@ -18,7 +18,6 @@ from ingest_assets.cli.output import (
     say,
     scan_line,
     vectors_in_words,
-    warn,
 )
 
 DocumentsFlag = Annotated[bool, typer.Option("--documents", help="List documents with their last stage.")]
@@ -41,7 +40,7 @@ def _print(result: dict[str, Any]) -> None:
     for source in result["sources"]:
         say(f"  watches {source['path']} as {source['name']}")
     if not result["sources"]:
-        say("  watches no folder yet; add one: ingest all --input FOLDER")
+        say("  watches no folder yet; add one (ingest all --input FOLDER), or name another home (--home)")
     say(
         f"{result['known_documents']} documents known, {result['converted']} converted "
         f"({result['pages']} pages), {result['chunks']} chunks, "
@@ -64,9 +63,9 @@ def _print(result: dict[str, Any]) -> None:
         rejected = f"rejected: {line['rejected']}" if line["rejected"] else ""
         say(f"{line['doc_id']}  {line['stage'] or '-'}  {line['error'] or rejected}".rstrip())
     for line in failure_lines(result["failures"]):
-        warn(line)
+        say(line)
     for problem in result["problems"]:
-        warn(problem_line(problem))
+        say(problem_line(problem))
 
 
 def _waiting_lines(result: dict[str, Any]) -> Iterator[str]:

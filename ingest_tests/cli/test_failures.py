@@ -166,7 +166,7 @@ def test_show_tells_everything_about_a_document(made: Failed):
     assert second["seconds"] > 0
     assert second["run_id"] in text
     assert result["file"] in text
-    assert "Next: No run retries it until the file, the settings or the libraries change." in text
+    assert "Next: Replace the file and run `ingest all`." in text
 
 
 @pytest.mark.parametrize(

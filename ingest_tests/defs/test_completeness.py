@@ -121,6 +121,21 @@ def test_documents_of_a_removed_source_are_kept(home: Home, tmp_path: Path):
     assert [source.path for source in later.sources()] == [folder]
 
 
+def test_a_folder_added_by_command_stays_watched_without_its_section(home: Home, tmp_path: Path):
+    """A section that only sets its exclusions may come and go."""
+    folder = write_notes(tmp_path / "papers")
+    home.watch(folder)
+    home.layout.settings_file.write_text(f'[sources.papers]\npath = "{folder}"\nexclude = ["*.tmp"]\n')
+    open_home(home.layout.home).scan()
+    home.layout.settings_file.write_text("")
+
+    later = open_home(home.layout.home)
+    (folder / "late.md").write_text("# Late\n\nArrived after the section was removed.\n")
+
+    assert [source.path for source in later.sources()] == [folder]
+    assert later.scan().new == 1
+
+
 def test_problems_of_a_removed_source_are_forgotten(home: Home, tmp_path: Path):
     """A typo in a path that was corrected must not be reported again."""
     home.layout.settings_file.write_text(f'[sources.papers]\npath = "{tmp_path / "nowhere"}"\n')

@@ -194,6 +194,8 @@ def register(ledger: Ledger, folders: Sequence[WatchedFolder]) -> None:
     for source in watched:
         _require_disjoint(source, watched)
         before = known.get(source.name)
+        if before == Source(source.name, source.path, "command"):
+            continue  # stays watched when its section is removed from the settings
         if before != source and (before is None or before.path == source.path or source.path.is_dir()):
             ledger.put_source(source, time.time())
 
