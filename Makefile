@@ -34,7 +34,7 @@ setup-dev: $(VENV)/.installed-dev ## Also install what tests and linters need
 demo: setup ## Ingest the sample documents and print a summary
 	$(BIN)/ingest demo --home demo
 
-ui: setup ## Open the web UI on this project's home (http://127.0.0.1:3000)
+ui: setup ## Start the web UI for the home in this folder (for the demo: ingest up --home demo)
 	$(BIN)/ingest up
 
 # Two workers, since the CI machine has two cores; `loadfile` keeps the shared fixtures of a file together.

@@ -16,8 +16,8 @@ from ingest_assets.app.telemetry import start_export
 from ingest_assets.core.layout import Layout
 from ingest_assets.intake.fetch import Fetcher
 from ingest_assets.intake.queue.acquire import Acquirer, Acquisition, GetBytes, QueueServices
-from ingest_assets.intake.queue.acquired import Catalogue
-from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.catalogue import Catalogue
+from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.intake.queue.quotas import Quotas
 from ingest_assets.parsing.media import media_type
@@ -38,11 +38,13 @@ def acquire_batch(
     waiting = home.pending_artifacts(batch)
     if not waiting:
         return {}
-    say(f"documents: acquiring {len(waiting)} artifacts of this batch.")
+    say(f"documents: acquiring {len(waiting)} documents of this batch.")
     limits, database = home.options(FIRST_STAGE), home.ledger.database
     quotas = Quotas(database, home.settings.queue.quotas)
     acquirer = Acquirer(
-        QueueServices(home.queue, Catalogue(home.ledger), quotas, Measures(database), home.settings.queue),
+        QueueServices(
+            home.queue, Catalogue(home.ledger), quotas, QueueMetrics(database), home.settings.queue
+        ),
         _get_bytes(home.layout, home.settings.fetch),
         lambda call: caught(call)[1],
         worker_name(),
@@ -53,7 +55,7 @@ def acquire_batch(
     )
     acquired = acquirer.run(batch)
     remaining = len(home.pending_artifacts(batch))
-    say(f"documents: {acquisition_line(acquired)}; {remaining} artifacts left for later.")
+    say(f"documents: {acquisition_line(acquired)}; {remaining} documents left for later.")
     return {
         **{f"acquired_{state.replace(' ', '_')}": count for state, count in sorted(acquired.ended.items())},
         "acquired_bytes": acquired.size_bytes,

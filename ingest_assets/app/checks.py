@@ -29,7 +29,7 @@ class Check:
 
     name: str
     description: str
-    look: Callable[[Home, str, str], Finding]  # home, stage, batch
+    evaluate: Callable[[Home, str, str], Finding]  # home, stage, batch
     blocking: bool = True
     warns: bool = False
     also_reads: tuple[str, ...] = ()
@@ -53,13 +53,13 @@ def checks_of(stage: str) -> list[Check]:
 
 
 def _run_table_check(check: TableCheck, home: Home, stage: str, batch: str) -> Finding:
-    return check.look(home.stages[stage], home.table(stage, batch))
+    return check.evaluate(home.stages[stage], home.table(stage, batch))
 
 
 def run_check(check: Check, home: Home, stage: str, batch: str) -> Finding:
     """Run a check; a damaged table fails every check."""
     try:
-        return check.look(home, stage, batch)
+        return check.evaluate(home, stage, batch)
     except TableDamaged as damaged:
         return Finding.of([str(damaged)])
 

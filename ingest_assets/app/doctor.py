@@ -34,7 +34,9 @@ class Finding:
 
 def examine(path: Path, extra_checks: Mapping[str, Callable[[Home], str]]) -> Iterator[Finding]:
     """Yield all findings: settings first, because others depend on them."""
-    yield Finding("python", (3, 11) <= sys.version_info[:2] <= (3, 13), platform.python_version())
+    is_supported = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    advice = "" if is_supported else " is not supported; use Python 3.11, 3.12 or 3.13"
+    yield Finding("python", is_supported, platform.python_version() + advice)
     try:
         home = open_home(path, creates_ledger=False)  # a mistyped path must not become a home
     except IngestError as error:

@@ -2,7 +2,8 @@
 
 The command line refreshes and runs every batch with work in its own process, one after another. The sensor
 refreshes and requests Dagster runs for the batches that changed; the nightly schedule requests them for every
-batch with work. A run started in the web UI refreshes if it contains `documents`, and finishes.
+batch with work. A run started in the web UI scans the folders first if it contains `documents`, and updates
+the corpus statistics if no other run is active.
 """
 
 import time
@@ -29,8 +30,8 @@ from ingest_assets.app.stage_run import Staged
 from ingest_assets.core.errors import ConfigError, StageError
 from ingest_assets.core.identity import canonical_json, sha256_text
 from ingest_assets.intake.folders.scan import ScanReport
-from ingest_assets.intake.queue.acquired import SOURCE
-from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.catalogue import SOURCE
+from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.stages.lexical import LexicalStage
 from ingest_assets.stages.lexical_stats import are_current, refresh_stats, stats_numbers, stats_path
@@ -39,7 +40,7 @@ from ingest_assets.storage.table import CommitResult, commit
 
 COUNTS = ("scheduled", "skipped", "succeeded", "failed", "cancelled", "retries")
 STATISTICS = "lexical_stats"
-# The tag that says why a run was requested; runs started by a person have none.
+# The tag that says why a run was requested; runs started in the web UI have none.
 REASON_TAG = "ingest/reason"
 # The stage whose tables the corpus statistics are computed from.
 COUNTED_STAGE = LexicalStage.name
@@ -58,7 +59,7 @@ def require_ready(home: Home, stages: Sequence[str], options: RunOptions) -> Non
 
 def record_queue_depth(home: Home, now: float) -> None:
     """Record the queue depth at this time, for `ingest queue stats` and telemetry."""
-    Measures(home.ledger.database).depth(home.queue.stats(now))
+    QueueMetrics(home.ledger.database).depth(home.queue.stats(now))
 
 
 def has_no_documents(home: Home) -> bool:

@@ -19,7 +19,7 @@ from ingest_assets.app.inspect import doc_id_of_path, find_document, first_few, 
 from ingest_assets.app.model_switch import lock_tables
 from ingest_assets.core.errors import Category, ConfigError, StageError, is_abandoned
 from ingest_assets.intake.ledger import Document
-from ingest_assets.intake.queue.acquired import SOURCE
+from ingest_assets.intake.queue.catalogue import SOURCE
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import ManifestRow, read_manifest
 from ingest_assets.storage.parquet import read_footer
@@ -280,7 +280,7 @@ def select_failures(
 ) -> list[FailedDocument]:
     """Return the failures that a command applies to. Selecting all of them needs `takes_all`."""
     if not documents and selection == FailureFilter() and not takes_all:
-        raise ConfigError("Which failures? Give documents, a filter such as --stage, or --all.")
+        raise ConfigError("No failures selected. Give documents, a filter such as --stage, or --all.")
     if documents and takes_all:
         raise ConfigError("Documents and --all exclude each other; give one of them.")
     require_known(home, selection)

@@ -46,7 +46,7 @@ def chunks_stage(settings: Settings) -> ChunksStage:
 Options = TypeVar("Options", bound=BaseModel)
 
 
-def own_options(settings: Settings, stage: str, kind: type[Options]) -> Options:
+def added_options(settings: Settings, stage: str, kind: type[Options]) -> Options:
     """Validate the options of an added stage, `[stages.<name>.options]`; errors name the setting."""
     section = getattr(settings.stages, stage, StageOptions())
     try:
@@ -62,7 +62,7 @@ class Node:
     """A stage's place in the graph.
 
     `reads` are the stages whose tables it reads; a stage without any works on the ledger's documents. `make`
-    creates the stage from the settings; a stage whose `is_wanted` is false is not part of the home's graph.
+    creates the stage from the settings; a stage whose `is_enabled` is false is not part of the home's graph.
     `pool` (a shared limit) and `kinds` (icons in the web UI) are for Dagster. `options` are the defaults of
     `[stages.<name>]`; those of the built-in stages are in `settings/tree.py`.
     """
@@ -74,7 +74,7 @@ class Node:
     pool: str = "chunks"
     kinds: tuple[str, ...] = ("parquet",)
     options: StageOptions = StageOptions(policy="cpu", memory_per_worker_mib=1024, per_item_timeout_s=300)
-    is_wanted: Callable[[Settings], bool] = lambda settings: True
+    is_enabled: Callable[[Settings], bool] = lambda settings: True
 
     @property
     def table(self) -> TableSpec:
@@ -129,7 +129,7 @@ GRAPH: dict[str, Node] = {
         lambda settings: SparseStage(settings.embeddings.sparse),
         pool="gpu",
         kinds=("torch", "parquet"),
-        is_wanted=lambda settings: settings.embeddings.sparse.model != "",
+        is_enabled=lambda settings: settings.embeddings.sparse.model != "",
     ),
     "lexical": Node(
         "embeddings",
@@ -148,7 +148,7 @@ FIRST_STAGE = next(iter(GRAPH))
 
 def graph_of(settings: Settings) -> dict[str, Node]:
     """Return the stages that these settings enable, in execution order."""
-    return {stage: node for stage, node in GRAPH.items() if node.is_wanted(settings)}
+    return {stage: node for stage, node in GRAPH.items() if node.is_enabled(settings)}
 
 
 def stages_between(first: Step, last: Step) -> list[str]:

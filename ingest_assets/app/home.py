@@ -256,7 +256,7 @@ class Home:
         folders = self._folders()
         register(self.ledger, folders)
         source = add_folder(self.ledger, folder)
-        if source.name not in {folder.name for folder in folders}:  # it may have been removed from there
+        if source.name not in {folder.name for folder in folders}:  # else the settings keep it watched
             self.watch_as(source.name, source.path)
         return source
 

@@ -26,8 +26,10 @@ def find_document(home: Home, doc_id: str) -> Document:
             )
         if artifact is not None:
             last = artifact.last_error
-            reason = f": {last.message}" if last else "; it is not acquired yet."
-            raise ConfigError(f"{doc_id} is {artifact.state.replace('_', ' ')}{reason}")
+            if artifact.state == "error" and last is not None:
+                raise ConfigError(f"{doc_id} was not acquired: {last.message}")
+            tried = f" Last error: {last.message}" if last else ""
+            raise ConfigError(f"{doc_id} is queued and not acquired yet; run `ingest queue run`.{tried}")
     if exact is not None:
         return exact
     documents = {document.doc_id: document for document in home.ledger.documents()}

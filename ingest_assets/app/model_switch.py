@@ -29,13 +29,13 @@ class PendingSwitch:
     new: SetState
     batches: int
     missing: tuple[str, ...]
-    holding: tuple[StageError, ...] = ()
+    failures: tuple[StageError, ...] = ()
     documents: int = 0
     replaces_nothing: bool = False
 
     def can_serve(self) -> bool:
         """True if the switch would lose no rows."""
-        return self.replaces_nothing or (not self.missing and not self.holding)
+        return self.replaces_nothing or (not self.missing and not self.failures)
 
     def as_object(self) -> dict[str, Any]:
         """Return the switch as a JSON object."""
@@ -51,14 +51,14 @@ class PendingSwitch:
             "batches_missing": list(self.missing),
             "documents_to_embed": self.documents,
             "held_back_by": [
-                {"doc_id": e.item_id, "code": e.code, "message": e.message} for e in self.holding
+                {"doc_id": e.item_id, "code": e.code, "message": e.message} for e in self.failures
             ],
         }
 
     def as_line(self) -> str:
         """Return the switch as one line for logs and commands."""
         old, new = self.old.distinct_name(self.new), self.new.distinct_name(self.old)
-        when = f"{old} serves until {new} is complete"
+        when = f"{old} stays active until {new} is complete"
         if self.replaces_nothing:
             when = f"{old} has no rows, so {new} replaces it as soon as no other run is writing"
         done = self.batches - len(self.missing)
@@ -66,11 +66,15 @@ class PendingSwitch:
         if self.missing:
             more = ", …" if len(self.missing) > _SHOWN else ""
             line += f", missing {', '.join(self.missing[:_SHOWN])}{more}"
-        if self.holding:
-            first, count = self.holding[0], len(self.holding)
-            failed = f"{count} failed, first {first.item_id} [{first.code}] {first.message.rstrip('.')}"
+        if self.failures:
+            first, count = self.failures[0], len(self.failures)
+            documents = "document" if count == 1 else "documents"
+            reason = f"{first.item_id} [{first.code}] {first.message.rstrip('.')}"
+            failed = f"{count} failed {documents}, first {reason}"
             if not self.replaces_nothing:
-                failed = f"held back by {failed} (set embeddings.switch_without to accept them)"
+                failed = (
+                    f"blocked by {failed}; fix the cause, or accept failures with embeddings.switch_without"
+                )
             line += f"; {failed}"
         return f"{line}."
 
@@ -91,11 +95,11 @@ def pending_switch(home: Home, stage: str, *, is_detailed: bool = True) -> Pendi
         has_input = all(home.layout.table(name, batch).is_file() for name in above)
         if has_input or home.layout.table(home.serving_asset(stage), batch).is_file():
             batches.append(batch)
-    without = [batch for batch in batches if not home.layout.table(asset, batch).is_file()]
+    missing = [batch for batch in batches if not home.layout.table(asset, batch).is_file()]
     is_empty = not family.has_rows()
-    switch = PendingSwitch(stage, current, requested, len(batches), tuple(without), replaces_nothing=is_empty)
-    is_clear = is_empty or bool(without)
-    return switch if is_clear and not is_detailed else _with_details(home, switch, batches)
+    switch = PendingSwitch(stage, current, requested, len(batches), tuple(missing), replaces_nothing=is_empty)
+    is_decided = is_empty or bool(missing)
+    return switch if is_decided and not is_detailed else _with_details(home, switch, batches)
 
 
 def pending_switches(home: Home) -> list[PendingSwitch]:
@@ -128,10 +132,10 @@ def cut_over(home: Home, stage: str, say: Callable[[str], None]) -> PendingSwitc
             if locked is not None and locked.can_serve():
                 family.cut_over(locked.new)
                 new, old = locked.new.distinct_name(locked.old), locked.old
-                fate = f"{old.name} is removed"
+                old_set = f"{old.name} is removed"
                 if old.set in family.other_sets():
-                    fate = f"{old.name} is kept as {family.asset}@{old.set}"
-                say(f"{stage}: {new} is now active; {fate}.")
+                    old_set = f"{old.name} is kept as {family.asset}@{old.set}"
+                say(f"{stage}: {new} is now active; {old_set}.")
             pending = pending_switch(home, stage, is_detailed=False)
         finally:
             lock.release()
@@ -215,7 +219,7 @@ def _with_details(home: Home, switch: PendingSwitch, batches: list[str]) -> Pend
 
     At most `embeddings.switch_without` of these failures are accepted.
     """
-    to_embed, done, permanent, holding, missing, failed_in = 0, 0, [], [], set(), set()
+    to_embed, done, permanent, failures, missing, failed_in = 0, 0, [], [], set(), set()
     for batch in batches:
         footer = read_footer(home.layout.table(home.asset(switch.stage), batch))
         errors = list(_undone(home, switch.stage, batch, footer))
@@ -223,7 +227,7 @@ def _with_details(home: Home, switch: PendingSwitch, batches: list[str]) -> Pend
         untried = errors.count(None)
         to_embed += untried + len(failed)
         permanent += [error for error in errors if error is not None and is_permanent(error)]
-        holding += failed
+        failures += failed
         done += 0 if footer is None else len(footer.items)
         read = [home.layout.table(home.asset(above), batch) for above in GRAPH[switch.stage].reads]
         if footer is None or untried or any(read_footer(path) is None for path in read):
@@ -231,11 +235,11 @@ def _with_details(home: Home, switch: PendingSwitch, batches: list[str]) -> Pend
         if failed:
             failed_in.add(batch)
     if not done:
-        holding += permanent  # a set without rows must not replace one with rows
-    elif len(holding) <= home.settings.embeddings.switch_without:
-        holding, failed_in = [], set()
+        failures += permanent  # a set without rows must not replace one with rows
+    elif len(failures) <= home.settings.embeddings.switch_without:
+        failures, failed_in = [], set()
     incomplete = tuple(batch for batch in batches if batch in missing | failed_in)
-    return replace(switch, missing=incomplete, holding=tuple(holding), documents=to_embed)
+    return replace(switch, missing=incomplete, failures=tuple(failures), documents=to_embed)
 
 
 def _undone(home: Home, stage: str, batch: str, footer: Footer | None) -> Iterator[StageError | None]:

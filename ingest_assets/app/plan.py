@@ -5,12 +5,13 @@ are computed in `stages/base.py` (`work_items`); a run decides with `runner/sche
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
 from statistics import fmean
+from typing import Literal
 
 from ingest_assets.app.acquire import requeue_lost
 from ingest_assets.app.execution import RunOptions, expected_workers
@@ -19,21 +20,26 @@ from ingest_assets.app.home import Home, is_due
 from ingest_assets.app.repair import quarantine_damaged
 from ingest_assets.core.errors import TableMissing
 from ingest_assets.core.identity import canonical_json, sha256_text
-from ingest_assets.core.items import is_current
+from ingest_assets.core.items import Record, WorkItem, is_current
 from ingest_assets.intake.queue.acquire import MAX_LEASE_WAIT_S
 from ingest_assets.intake.queue.artifacts import Artifact
-from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.runner import read_newest
+from ingest_assets.stages.base import config_hash
 from ingest_assets.storage.parquet import read_footer
+
+# Why an item runs: it has no rows yet, must be fetched, has other content, other settings or versions, failed
+# before, or --force.
+Reason = Literal["new", "fetch", "changed", "settings", "retry", "forced"]
 
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """The items of a batch that a stage has done, would run and would remove."""
+    """The items of a batch that a stage has done, would run (with the reasons) and would remove."""
 
     stage: str
     batch: str
-    run: tuple[str, ...]
+    run: Mapping[str, Reason]
     done: tuple[str, ...]
     failed: tuple[str, ...]
     removed: tuple[str, ...]
@@ -55,10 +61,12 @@ def batch_states(
     for stage, node in home.graph.items():
         if stages is None or stage in stages:
             above = [states[read] for read in node.reads if read in states]
-            pending = {item for state in above for item in state.run}
+            pending = {item: reason for state in above for item, reason in state.run.items()}
             if not node.reads:
-                pending = {artifact.artifact_id for artifact in home.pending_artifacts(batch, due_at)}
-            removed = {item for state in above for item in state.removed} - pending
+                pending = {
+                    artifact.artifact_id: "fetch" for artifact in home.pending_artifacts(batch, due_at)
+                }
+            removed = {item for state in above for item in state.removed} - pending.keys()
             states[stage] = _state(home, stage, batch, pending, removed)
     return list(states.values())
 
@@ -70,13 +78,13 @@ def has_work(home: Home, batch: str, revision: int, now: float) -> bool:
     thousands of complete batches reads only a few file sizes each.
     """
     state_hash = _state_hash(home, batch, revision)
-    if state_hash is not None and home.ledger.complete_mark(batch) == state_hash:
+    if state_hash is not None and home.ledger.complete_fingerprint(batch) == state_hash:
         return False
     states = quarantine_damaged(home, partial(batch_states, home, batch, due_at=now))
     if not all(state.is_complete() for state in states):
         return True
     if state_hash is not None and not home.pending_artifacts(batch):
-        home.ledger.set_complete_mark(batch, state_hash)
+        home.ledger.set_complete_fingerprint(batch, state_hash)
     return False
 
 
@@ -91,7 +99,9 @@ def _state_hash(home: Home, batch: str, revision: int) -> str | None:
     return sha256_text(canonical_json(facts))
 
 
-def _state(home: Home, stage: str, batch: str, pending: set[str], removed: set[str]) -> StageState:
+def _state(
+    home: Home, stage: str, batch: str, pending: Mapping[str, Reason], removed: set[str]
+) -> StageState:
     path = home.layout.table(home.asset(stage), batch)
     stored = read_footer(path)
     try:
@@ -101,25 +111,37 @@ def _state(home: Home, stage: str, batch: str, pending: set[str], removed: set[s
     # Only committed rows count: readers do not see finished parts.
     records = stored.items if stored else {}
     planned = {item.item_id for item in items}
-    settled = [
+    finished = [
         item
         for item in items
         if item.item_id not in pending
         and (is_current(records.get(item.item_id), item.fingerprint) or item.is_known_to_fail())
     ]
-    settled_ids = {item.item_id for item in settled}
+    finished_ids = {item.item_id for item in finished}
     in_table = {*records, *(stored.failures if stored else ())}
+    to_run = [item for item in items if item.item_id not in finished_ids]
+    has_other_settings = stored is not None and stored.config_hash != config_hash(home.stages[stage])
     return StageState(
         stage=stage,
         batch=batch,
-        run=tuple(
-            [item.item_id for item in items if item.item_id not in settled_ids] + sorted(pending - planned)
-        ),
-        done=tuple(item.item_id for item in settled if not item.is_known_to_fail()),
-        failed=tuple(item.item_id for item in items if item.known_failure and item.item_id not in pending),
-        removed=tuple(sorted(in_table - planned - pending)),
+        run={
+            item.item_id: pending.get(item.item_id) or _reason(item, records, has_other_settings)
+            for item in to_run
+        }
+        | {item: pending[item] for item in sorted(pending.keys() - planned)},
+        done=tuple(item.item_id for item in finished if not item.is_known_to_fail()),
+        failed=tuple(item.item_id for item in finished if item.is_known_to_fail()),
+        removed=tuple(sorted(in_table - planned - pending.keys())),
         has_table=stored is not None,
     )
+
+
+def _reason(item: WorkItem, records: Mapping[str, Record], has_other_settings: bool) -> Reason:
+    if item.known_failure is not None:
+        return "retry"
+    if item.item_id not in records:
+        return "new"
+    return "settings" if has_other_settings else "changed"
 
 
 # Forecast of a run, assuming that every document succeeds. An upper bound: only the run finds out whether a
@@ -156,8 +178,8 @@ def forecast(home: Home, batch: str, stages: Sequence[str], config: RunOptions, 
             break
         options = config.over(home.options(state.stage))
         if options.force or not options.resume:
-            every = (*state.run, *state.done, *state.failed)
-            state = replace(state, run=every, done=(), failed=())
+            others: dict[str, Reason] = dict.fromkeys((*state.done, *state.failed), "forced")
+            state = replace(state, run={**state.run, **others}, done=(), failed=())
         states.append(state)
     not_done = {doc for state in states for doc in (*state.run, *state.failed)}
     gone = {doc for state in states for doc in state.removed}
@@ -238,7 +260,7 @@ def fetch_estimate(home: Home, batches: Sequence[Sequence[Artifact]]) -> Estimat
     todo = [batch for batch in batches if batch]
     if not todo:
         return Estimate(0.0)
-    totals = Measures(home.ledger.database).totals()
+    totals = QueueMetrics(home.ledger.database).totals()
     if not totals.fetches:
         return Estimate(None, "no earlier fetches")
     mean_s = totals.fetch_seconds / totals.fetches

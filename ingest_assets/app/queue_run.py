@@ -11,7 +11,7 @@ from ingest_assets.app.driver import Executor, RunReport, StageTotals, run_batch
 from ingest_assets.app.home import Home
 from ingest_assets.app.plan import batch_states, has_work
 from ingest_assets.intake.queue.import_list import ArtifactList, ImportReport, new_artifact, parsed_object
-from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.intake.queue.queue import Filter, Retried
 from ingest_assets.intake.queue.quotas import Quotas
 
@@ -56,7 +56,7 @@ def stats_object(home: Home) -> dict[str, Any]:
         **asdict(stats),
         "next_at": utc(waiting.first_at) if waiting.count else None,
         "quotas": {api: asdict(counts) for api, counts in use.items()},
-        "totals": asdict(Measures(database).totals()),
+        "totals": asdict(QueueMetrics(database).totals()),
     }
 
 
@@ -160,7 +160,7 @@ class Drain:
             error = f" ({first.last_error.message})" if first.last_error else ""
             why = f"the next can be tried at {utc(first.not_before)}: {first.artifact_id}{error}"
             if first.lease_expires is not None:
-                until = f"until it is done, at the latest until {utc(first.lease_expires)}"
-                why = f"{first.artifact_id} is leased by worker {first.leased_by} {until}"
-            self.tell(f"queue: waiting for {waiting.count} artifacts; {why}")
+                until = f"expires at {utc(first.lease_expires)} unless the worker extends it"
+                why = f"{first.artifact_id} is leased by worker {first.leased_by}; the lease {until}"
+            self.tell(f"queue: waiting for {waiting.count} documents; {why}")
         time.sleep(min(max(seconds, MIN_WAIT_S), MAX_WAIT_S))

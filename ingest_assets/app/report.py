@@ -58,10 +58,10 @@ def scan_object(scan: ScanReport) -> dict[str, Any]:
     }
 
 
-def require_place(output: Path | None) -> None:
+def require_writable(output: Path | None) -> None:
     """Raise `ConfigError` if the report cannot be written, before anything is measured."""
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
-        raise ConfigError(f"{output}: cannot be written. Set a file in an existing folder.")
+        raise ConfigError(f"--output {output}: is a folder, or its folder does not exist; set a file.")
 
 
 def write_report(output: Path, report: dict[str, Any]) -> None:

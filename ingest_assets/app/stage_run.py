@@ -1,4 +1,4 @@
-"""Run one stage for one batch: plan, run, settle duplicate claims, and stage the rows for a commit."""
+"""Run one stage for one batch: plan, run, update duplicate claims, and stage the rows for a commit."""
 
 import logging
 import queue
@@ -177,14 +177,14 @@ class StageRun:
         """Return what the stage needs after its items have run."""
         claims = Claims(self.home.ledger)
 
-        def settle_claims(
+        def update_claims(
             new_claims: Sequence[Claim], rule: SimilarityRule | None
         ) -> Mapping[str, DuplicateStatus]:
-            claims.settle(self.batch, new_claims, rule)
+            claims.replace(self.batch, new_claims, rule)
             return claims.of(self.batch)
 
         spec = self.home.spec(self.stage)
-        return AfterBatch(self.home.layout, spec, self.batch, items, settle_claims, lambda: self._plan(read))
+        return AfterBatch(self.home.layout, spec, self.batch, items, update_claims, lambda: self._plan(read))
 
     def _run_items(self, items: list[WorkItem], execution: StageExecution) -> StageOutcome:
         home, stage, batch = self.home, self.stage, self.batch

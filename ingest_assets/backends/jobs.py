@@ -39,7 +39,7 @@ class JobBackend(abc.ABC):
             error = cancelled()
         except TimeoutError:
             raise ResultTimeout(
-                f"{job_id} has no result after {timeout:g} s and still runs; call get_result again."
+                f"{job_id} has no result after {timeout:g} s; it waits or runs. Call get_result again."
             ) from None
         if self._futures.pop(job_id, None) is None:  # another thread has returned it
             raise _not_found(job_id)

@@ -9,14 +9,14 @@ from ingest_assets.backends.jobs import JobBackend
 from ingest_assets.backends.processes import ProcessBackend
 from ingest_assets.backends.threads import ThreadBackend
 from ingest_assets.backends.worker_process import run_work
-from ingest_assets.backends.workers import choose_workers, gpus_claimed, probe
+from ingest_assets.backends.workers import choose_workers, gpus_requested, probe
 from ingest_assets.core.errors import ConfigError, SubmitFailed
 from ingest_assets.core.ports import ExecutionBackend, Work
 from ingest_assets.settings.execution import StageOptions
 
 Kind = Literal["inline", "threads", "processes", "ray"]
 
-_IO_CPUS = 0.25  # cores that an item which mostly waits claims on a shared cluster
+_IO_CPUS = 0.25  # cores that a worker of an io stage requests on a shared cluster
 
 
 class InlineBackend(JobBackend):
@@ -95,14 +95,14 @@ def open_backend(
     return ray_cluster.RayBackend(
         workers,
         preload,
-        num_cpus=_cpus_claimed(options),
-        num_gpus=gpus_claimed(options, ray_cluster.cluster_machine()),
+        num_cpus=_cpus_requested(options),
+        num_gpus=gpus_requested(options, ray_cluster.cluster_machine()),
         max_mebibytes=max_mebibytes,
         say=say,
     )
 
 
-def _cpus_claimed(options: StageOptions) -> float:
+def _cpus_requested(options: StageOptions) -> float:
     """Return 0 on a cluster that this process started: the number of workers already fits the machine."""
     if options.execution.num_cpus is not None:
         return options.execution.num_cpus

@@ -183,7 +183,10 @@ def _keeping_sigterm() -> Iterator[None]:
 def _explain(address: str, error: Exception) -> str:
     reason = _first_line(error)
     if not address:
-        return f"execution.backend: no Ray cluster can be started here ({reason})."
+        return (
+            f"execution.backend: cannot start a Ray cluster here ({reason}). Set execution.address to a "
+            "running cluster, or execution.backend to local."
+        )
     return (
         f"execution.address: no Ray cluster can be used at {address!r} ({reason}); check the address, that "
         "Ray and Python have the same versions there, and RAY_AUTH_MODE=token if the cluster needs a token."
@@ -280,7 +283,7 @@ class RayBackend(JobBackend):
         self._ray = import_ray()
         self.workers = max(1, workers)  # the cluster can have placed fewer actors so far
         self._preload = tuple(preload)
-        self._claims = {"num_cpus": num_cpus, "num_gpus": num_gpus}
+        self._resources = {"num_cpus": num_cpus, "num_gpus": num_gpus}
         self._max_mebibytes = max_mebibytes
         self._say, self._start_limit_s = say, start_limit_s
         self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -299,7 +302,11 @@ class RayBackend(JobBackend):
     def broken(self) -> str | None:
         """The reason if the cluster places no workers or is lost."""
         has_ended = self._thread is not None and not self._thread.is_alive() and not self._closed
-        return "stopped because the Ray cluster is lost; see the log" if has_ended else self._broken
+        return (
+            "stopped because the thread that manages Ray workers failed; see the log"
+            if has_ended
+            else self._broken
+        )
 
     def _start(self, work: Work, timeout_s: float) -> Future[Any]:
         job = Job(pickled(work), timeout_s)
@@ -362,7 +369,7 @@ class RayBackend(JobBackend):
     def _start_slot(self) -> None:
         environment = {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)}
         remote = self._ray.remote(Supervisor).options(
-            max_concurrency=2, max_restarts=0, scheduling_strategy="SPREAD", **self._claims
+            max_concurrency=2, max_restarts=0, scheduling_strategy="SPREAD", **self._resources
         )
         self._started += 1
         slot = _Slot(remote.remote(self._preload, environment, self._max_mebibytes), self._started)
@@ -444,10 +451,10 @@ class RayBackend(JobBackend):
             self._lose(slot)
         if self._ready_by is not None and self._ready_by <= now:
             self._ready_by = None
-            claims = ", ".join(f"{name} = {value:g}" for name, value in self._claims.items() if value)
+            requests = ", ".join(f"{name} = {value:g}" for name, value in self._resources.items() if value)
             self._broken = (
                 f"stopped because the Ray cluster placed no worker within {self._start_limit_s:g} s "
-                f"(each requests {claims or 'nothing'})"
+                f"(each requests {requests or 'nothing'}); lower execution.num_cpus or num_gpus, or add nodes"
             )
         if self._probe_at <= now:
             if is_alive():

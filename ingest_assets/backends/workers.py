@@ -54,11 +54,11 @@ def _by_policy(options: StageOptions, machine: Machine) -> tuple[int, str]:
 
 
 def _gpu_count(options: StageOptions, machine: Machine) -> tuple[int, str]:
-    """Return the number for gpu stages: documents in flight of one model, or on a cluster, models."""
+    """Return the workers of a gpu stage: documents that one model embeds together, or on Ray, models."""
     if options.execution.backend == "local" and options.execution.run_on in ("auto", "threads"):
         count = min(MAX_IN_FLIGHT, IN_FLIGHT_PER_CORE * machine.cores)
         return count, f"{count}: documents in flight, which one model embeds together"
-    claimed = gpus_claimed(options, machine) if options.execution.backend == "ray" else 0
+    claimed = gpus_requested(options, machine) if options.execution.backend == "ray" else 0
     count = int(machine.gpus / claimed) if claimed else 0
     if count > 1:
         return count, f"{count}: {machine.gpus} GPUs, {claimed:g} for each worker"
@@ -66,8 +66,8 @@ def _gpu_count(options: StageOptions, machine: Machine) -> tuple[int, str]:
 
 
 def _room(options: StageOptions, machine: Machine) -> int:
-    """Return how many workers with these claims fit on the cluster."""
-    cpus, gpus = options.execution.num_cpus, gpus_claimed(options, machine)
+    """Return how many workers with these requests fit on the cluster."""
+    cpus, gpus = options.execution.num_cpus, gpus_requested(options, machine)
     memory = machine.available_mib // options.memory_per_worker_mib
     fitting = [
         memory,
@@ -77,8 +77,8 @@ def _room(options: StageOptions, machine: Machine) -> int:
     return max(1, min(fitting))
 
 
-def gpus_claimed(options: StageOptions, machine: Machine) -> float:
-    """Return the GPUs that one Ray worker claims; without a claim, Ray hides all GPUs."""
+def gpus_requested(options: StageOptions, machine: Machine) -> float:
+    """Return the GPUs that one Ray worker requests; without a request, Ray hides all GPUs."""
     if options.execution.num_gpus is not None:
         return options.execution.num_gpus
     return 1 if options.policy == "gpu" and machine.gpus else 0

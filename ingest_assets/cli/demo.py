@@ -1,6 +1,7 @@
 """`ingest demo`: ingest the sample documents of the product."""
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ DemoHomeFlag = Annotated[Path, typer.Option("--home", help="Home folder of the d
 
 def demo(home_path: DemoHomeFlag = Path("demo"), as_json: JsonFlag = False) -> int:
     """Ingest the samples. One is broken on purpose and must be the only failure; two must be rejected."""
+    home_path = home_path.expanduser()
     home_path.mkdir(parents=True, exist_ok=True)
     home = open_home(home_path)
     home.watch_as("samples", samples_folder())
@@ -55,6 +57,7 @@ def _print_next_steps(home_path: Path) -> None:
     rejected = ", ".join(f"{name} as {reason}" for name, reason in REJECTED_SAMPLES.items())
     say(f"Admission rejected {rejected}.")
     say("Next:")
-    say(f"  {command} inspect swarm-control-calendar.html --home {home_path}")
-    say(f"  {command} up --home {home_path}       (web UI on http://127.0.0.1:3000)")
+    home = shlex.quote(str(home_path))
+    say(f"  {command} inspect swarm-control-calendar.html --home {home}")
+    say(f"  {command} up --home {home}       (web UI on http://127.0.0.1:3000)")
     say(f"  {command} all --input FOLDER     (your own documents)")

@@ -10,7 +10,7 @@ from ingest_assets.settings.read import home_folder
 
 def doctor(home_path: HomeFlag = None, as_json: JsonFlag = False) -> int:
     """Check Python, libraries, models, settings, folders and the Dagster instance."""
-    findings = list(examine((home_path or home_folder()).resolve(), {"dagster": _instance}))
+    findings = list(examine((home_path or home_folder()).expanduser().resolve(), {"dagster": _instance}))
     if as_json:
         print_json([{"check": f.name, "ok": f.is_good, "fact": f.fact} for f in findings])
     else:

@@ -10,7 +10,7 @@ import typer
 
 from ingest_assets.app.home import open_home
 from ingest_assets.app.model_switch import families
-from ingest_assets.app.report import require_place, write_report
+from ingest_assets.app.report import require_writable, write_report
 from ingest_assets.cli.flags import HomeFlag, JsonFlag, group
 from ingest_assets.cli.output import print_json, say, warn
 from ingest_assets.cli.run import executing, progress_mode
@@ -95,7 +95,7 @@ def retrieval(
     graded = ["ndcg_graded@10"] if labelled.graded is not None else []
     figures = PASSAGE_FIGURES if labelled.spans else (*DOCUMENT_FIGURES, *graded)
     gates = [read_gate(text, figures) for text in at_least or []]
-    require_place(output)
+    require_writable(output)
     home = open_home(home_path, creates_ledger=False)
     layout = evaluation_layout(home, labelled)
     run = partial(executing, progress=progress_mode(as_json), with_settings=True)
@@ -124,9 +124,9 @@ def _read_set(name: SetName, path: Path | None) -> LabelledSet:
             raise ConfigError("--path: not allowed with --set samples, which ships with the product.")
         return read_labelled_folder(labelled_folder(), "samples")
     if path is None:
-        raise ConfigError(f"--path: required; set it to the folder of {name}.")
+        raise ConfigError("--path: required; set it to the folder of the labelled set.")
     if not path.is_dir():
-        raise ConfigError(f"{path}: not a folder; set --path to the folder of {name}.")
+        raise ConfigError(f"{path}: not a folder; set --path to the folder of the labelled set.")
     return _READERS[name](path.resolve())
 
 
@@ -219,7 +219,7 @@ def parse(
     home_path: HomeFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Read every document below a folder, as a run would, and compare it with its truth.
+    """Read every document below a folder, as a run would, and compare it with the expected Markdown.
 
     Uses the settings of the home and changes nothing in it. Exit codes: 0 every document was read, 1 a
     document failed, 2 there is nothing to compare.
@@ -229,7 +229,7 @@ def parse(
         options = options.model_copy(update={"pdf": engine})
     resolved = resolve_engine(options)
     samples = find_samples(documents, truth, warn)
-    require_place(output)
+    require_writable(output)
     measured = _measure(samples, options, resolved, is_quiet=as_json)
     report = describe_environment(documents, truth, options, resolved) | parse_object(measured)
     if output is not None:

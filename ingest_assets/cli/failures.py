@@ -40,14 +40,15 @@ from ingest_assets.core.errors import Category, is_permanent
 app = group("List the failures of all stages, retry them, or release them for the next run.")
 
 DocsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[DOC]...", help="Document ids, or endings of ids.")
+    list[str] | None,
+    typer.Argument(metavar="[DOC]...", help="Document ids, endings of ids, or absolute paths."),
 ]
 StageFlag = Annotated[
     str | None, typer.Option("--stage", help="Only failures of this stage, such as doctags.")
 ]
 CategoryFlag = Annotated[Category | None, typer.Option("--category", help="Only failures of this category.")]
 SourceFlag = Annotated[
-    str | None, typer.Option("--source", help="Only documents of this source; queue = the queue.")
+    str | None, typer.Option("--source", help="Only documents of this source; queue = queued documents.")
 ]
 BatchFlag = Annotated[str | None, typer.Option("--batch", help="Only documents of this batch.")]
 AllFlag = Annotated[bool, typer.Option("--all", help="All failures.")]
@@ -239,7 +240,7 @@ def _print_one(result: dict[str, Any]) -> None:
         attempts = _count(failure["attempts"], "attempt")
         say(f"    {attempts}, last at {failure['failed_at'] or 'an unknown time'}")
     if not result["failures"]:
-        say("  no failure now")
+        say("  no failures")
     for row in result["attempts"]:
         took = f"{row['seconds']:.1f} s" if row["seconds"] is not None else "-"
         error = f"  {row['error']['code']}: {row['error']['message']}" if row["error"] else ""

@@ -22,7 +22,8 @@ HomeFlag = Annotated[
     typer.Option(
         "--home",
         readable=False,
-        help="Home folder with data/ and state/ (default: INGEST_HOME, else the nearest home upwards).",
+        help="Home folder with data/ and state/ (default: INGEST_HOME, else the nearest home from the "
+        "current folder upwards).",
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -53,7 +54,9 @@ ExperimentalFlag = Annotated[
     ),
 ]
 DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be done. Changes nothing.")]
-DocArgument = Annotated[str, typer.Argument(metavar="DOC", help="A document id, or the end of one.")]
+DocArgument = Annotated[
+    str, typer.Argument(metavar="DOC", help="A document id, the end of one, or a file's absolute path.")
+]
 
 
 def group(help_text: str) -> typer.Typer:

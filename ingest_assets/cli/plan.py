@@ -11,7 +11,7 @@ from ingest_assets.app.execution import RunOptions
 from ingest_assets.app.graph import GRAPH, STEPS, stages_between
 from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.model_switch import pending_switches
-from ingest_assets.app.plan import BatchForecast, Estimate, fetch_estimate, forecast, stage_estimate
+from ingest_assets.app.plan import BatchForecast, Estimate, Reason, fetch_estimate, forecast, stage_estimate
 from ingest_assets.app.report import scan_object
 from ingest_assets.cli.flags import FromFlag, HomeFlag, InputFlag, JsonFlag, UntilFlag
 from ingest_assets.cli.output import grid, print_json, problem_line, say, scan_line, warn
@@ -26,6 +26,14 @@ _VERBS = {
     "admission": "check",
     "chunks": "chunk",
     "embeddings": "embed",
+}
+_REASONS = {
+    "new": "new",
+    "fetch": "to fetch",
+    "changed": "changed",
+    "settings": "with other settings or versions",
+    "retry": "failed before",
+    "forced": "forced",
 }
 # Singular and plural.
 _NOTES = {
@@ -50,7 +58,9 @@ def plan(
 def selected_stages(first: Step, until: Step) -> list[str]:
     """Return the stages from `--from` to `--until`."""
     if STEPS.index(first) > STEPS.index(until):
-        raise ConfigError(f"--from {first} comes after --until {until}; swap them.")
+        raise ConfigError(
+            f"--from {first} comes after --until {until}; choose an earlier --from or a later --until."
+        )
     return stages_between(first, until)
 
 
@@ -91,6 +101,7 @@ def plan_object(home: Home, folder: Path | None, stages: Sequence[str], config: 
         "totals": _totals(stages, batches),
         "estimate_seconds": _seconds(estimates),
         "estimate_unknown": {name: value.unknown for name, value in estimates.items() if value.unknown},
+        "reasons": _reasons(batches),
         "new_batches": [batch.batch for batch in batches if batch.batch not in known],
         "blocked_batches": {batch.batch: batch.blocked for batch in batches if batch.blocked},
         "stages": [
@@ -119,6 +130,18 @@ def _totals(stages: Sequence[str], batches: Sequence[BatchForecast]) -> dict[str
         "removed": sum(batch.gone for batch in batches),
         "waiting": sum(batch.waiting for batch in batches),
     }
+
+
+def _reasons(batches: Sequence[BatchForecast]) -> list[dict[str, Any]]:
+    """Count the documents to run by reason and by the first stage that runs them."""
+    counts: Counter[tuple[str, Reason]] = Counter()
+    for batch in batches:
+        first: dict[str, tuple[str, Reason]] = {}
+        for state in batch.stages:
+            for doc_id, reason in state.run.items():
+                first.setdefault(doc_id, (state.stage, reason))
+        counts.update(first.values())
+    return [{"reason": why, "from": stage, "documents": n} for (stage, why), n in counts.most_common()]
 
 
 def _in_step(batch: BatchForecast, step: str) -> int:
@@ -151,6 +174,8 @@ def _print(result: dict[str, Any]) -> None:
         warn(problem_line(problem))
     _print_batches(result)
     say(totals_sentence(result["totals"]))
+    if result["reasons"]:
+        say(reasons_sentence(result["reasons"]))
     for switch in result["sets"]:
         say(set_sentence(switch))
     if sentence := estimate_sentence(result["estimate_seconds"], result["estimate_unknown"]):
@@ -188,6 +213,15 @@ def totals_sentence(totals: Mapping[str, int]) -> str:
         would = f"Would {verbs} {'document' if totals[steps[-1]] == 1 else 'documents'}"
     notes = [f"{totals[name]} {words[totals[name] > 1]}" for name, words in _NOTES.items() if totals[name]]
     return f"{would}; {', '.join(notes)}." if notes else f"{would}."
+
+
+def reasons_sentence(reasons: Sequence[Mapping[str, Any]]) -> str:
+    """Return why documents run, and from which stage on if that is not the first."""
+    parts = []
+    for line in reasons:
+        place = "" if line["from"] == STEPS[0] else f" (from {line['from']} on)"
+        parts.append(f"{line['documents']} {_REASONS[line['reason']]}{place}")
+    return f"Why: {', '.join(parts)}."
 
 
 def set_sentence(switch: Mapping[str, Any]) -> str:

@@ -183,7 +183,9 @@ def refresh(
         known = {artifact.artifact_id for artifact in queue.find(Filter(artifact_ids=ids))}
         unknown = [artifact_id for artifact_id in ids if artifact_id not in known]
         if unknown:
-            raise ConfigError(f"{unknown[0]}: unknown id; `ingest status --documents` lists all ids.")
+            raise ConfigError(
+                f"{unknown[0]}: no queued document has this id. Files in watched folders need no refresh."
+            )
     selected = Filter(artifact_ids=ids or None, host=host, resolver=resolver)
     refreshed = queue.refresh(time.time(), selected, older_than_s=older_than_days * 86_400)
     _print_retried(refreshed, "acquired documents are queued again", as_json)

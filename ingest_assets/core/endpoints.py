@@ -25,7 +25,9 @@ def validated_url(value: str) -> str:
     except ValueError:
         is_http, has_credentials = False, False
     if value and (has_credentials or not is_http or "#" in value):
-        raise ValueError("should be an http:// or https:// URL without a user name or password")
+        raise ValueError(
+            "should be an http:// or https:// URL without a user name, a password or a #fragment"
+        )
     return value
 
 

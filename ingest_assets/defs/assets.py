@@ -79,7 +79,7 @@ def _shown(name: str, value: Any) -> Any:
     **_declared(LEXICAL_STATS),
 )
 def lexical_stats(home: HomeResource) -> dg.MaterializeResult:
-    """One row per term: the number of chunks that contain it. The footer has N and the average length."""
+    """One row per term: the chunks that contain it, and its occurrences in all chunks."""
     opened = home.open()
     return dg.MaterializeResult(metadata=statistics_metadata(opened, make_statistics(opened)))
 

@@ -16,11 +16,11 @@ from ingest_assets.defs.resources import HomeResource, StageRunner
 
 
 def build_definitions(
-    home: HomeResource | None = None, *, progress: str = "log", finishes: bool = True
+    home: HomeResource | None = None, *, progress: str = "log", updates_statistics: bool = True
 ) -> dg.Definitions:
     """Return the definitions for a home, by default that of the environment.
 
-    With `finishes`, the last active run updates the corpus statistics; commands do that themselves.
+    With `updates_statistics`, the last active run updates the corpus statistics; commands do that themselves.
     """
     home = home or HomeResource()
     opened = home.open()
@@ -34,7 +34,7 @@ def build_definitions(
         executor=dg.in_process_executor,
         resources={
             "home": home,
-            "io_manager": parquet_tables(finishes=finishes),
+            "io_manager": parquet_tables(updates_statistics=updates_statistics),
             "runner": StageRunner(progress=progress),
         },
     )

@@ -56,7 +56,9 @@ class InProcess:
         self._instance = self._open.enter_context(open_instance(self._home.layout, for_command=True))
         fail_orphaned_runs(self._instance)
         apply_pools(self._instance, self._home.settings.pools)
-        self._definitions = build_definitions(self._resource, progress=self._progress, finishes=False)
+        self._definitions = build_definitions(
+            self._resource, progress=self._progress, updates_statistics=False
+        )
         return self
 
     def __exit__(self, *_error: object) -> None:

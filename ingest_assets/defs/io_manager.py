@@ -26,12 +26,12 @@ _PREVIEW_CHARS = 60
 _NOT_PREVIEWED = {"content_hash", "fingerprint", "document"}
 
 
-def parquet_tables(*, finishes: bool = True) -> dg.IOManagerDefinition:
+def parquet_tables(*, updates_statistics: bool = True) -> dg.IOManagerDefinition:
     """Return the IO manager of the run's home; steps and IO share the opened home."""
 
     @dg.io_manager(required_resource_keys={"home"})
     def open_tables(context: dg.InitResourceContext) -> ParquetTables:
-        return ParquetTables(context.resources.home.open(), finishes)
+        return ParquetTables(context.resources.home.open(), updates_statistics)
 
     return open_tables
 
@@ -40,11 +40,11 @@ def parquet_tables(*, finishes: bool = True) -> dg.IOManagerDefinition:
 class ParquetTables(dg.IOManager):
     """Commits and loads `<home>/data/<asset>/<batch>.parquet` atomically.
 
-    With `finishes`, the last active run updates the statistics of the whole corpus.
+    With `updates_statistics`, the last active run updates the statistics of the whole corpus.
     """
 
     home: Home
-    finishes: bool
+    updates_statistics: bool
 
     def handle_output(self, context: dg.OutputContext, obj: Staged) -> None:
         """Commit the parts atomically, and switch to a model set that is now complete."""
@@ -55,7 +55,7 @@ class ParquetTables(dg.IOManager):
         if GRAPH[stage].has_sets:
             metadata |= set_metadata(home, stage, batch, waiting)
         context.add_output_metadata(metadata)
-        stats = finish_stage(home, stage, partial(_is_alone, context)) if self.finishes else None
+        stats = finish_stage(home, stage, partial(_is_alone, context)) if self.updates_statistics else None
         if stats is not None:
             context.log_event(dg.AssetMaterialization(STATISTICS, metadata=statistics_metadata(home, stats)))
 

@@ -88,7 +88,9 @@ def _require_complete(groups: list[list[str]], kind: str, name: str) -> None:
         is_complete = any(file.endswith((".safetensors", ".bin")) for file in files)
         needed = "weights in a supported format (model.safetensors, pytorch_model.bin)"
     if not is_complete:
-        raise ModelNotFetched(f"{kind} ({name}): {hub_name()} has it without {needed}. Use another model.")
+        raise ModelNotFetched(
+            f"{kind} ({name}): {hub_name()} has the model, but not {needed}. Use another model."
+        )
 
 
 def _advice(error: Exception, setting: str) -> str:

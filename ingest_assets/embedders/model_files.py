@@ -223,7 +223,10 @@ def number_in(config: Mapping[str, Any], keys: tuple[str, ...], path: Path, sett
     """Return a required positive integer, under the first of these keys that is set."""
     value = next((config[key] for key in keys if config.get(key) is not None), None)
     if not isinstance(value, int) or value < 1:
-        raise ConfigError(f"{setting}: {path} does not set {keys[0]!r}. Set a complete model folder.")
+        raise ConfigError(
+            f"{setting}: {path}: {keys[0]!r} must be a positive integer, got {value!r}. Set a "
+            "complete model folder."
+        )
     return value
 
 
@@ -253,7 +256,10 @@ def positions_of(config: Mapping[str, Any], path: Path, setting: str) -> int:
         first = padding + 1 if kind != "mpnet" and isinstance(padding, int) else _FIRST_POSITION
     positions = number_in(config, _POSITIONS, path, setting) - first
     if positions < 1:
-        raise ConfigError(f"{setting}: {path} has no position for a token. Set a complete model folder.")
+        raise ConfigError(
+            f"{setting}: {path} allows {positions + first} positions, of which {first} are reserved, so no "
+            "token fits. Set a complete model folder."
+        )
     return positions
 
 

@@ -136,7 +136,9 @@ def usage_of(layout: ModelLayout, options: DenseOptions) -> Usage:
     pooling = layout.pooling if options.pooling == "auto" else (options.pooling,)
     width = layout.width * len(pooling)
     if options.dim is not None and options.dim > width:
-        raise ConfigError(f"embeddings.dense.dim: {options.dim} is more than the {width} of {layout.name}.")
+        raise ConfigError(
+            f"embeddings.dense.dim: {options.dim} is more than the {width} dimensions of {layout.name}."
+        )
     if options.max_tokens is not None and options.max_tokens > layout.max_tokens:
         raise ConfigError(
             f"embeddings.dense.max_tokens: {options.max_tokens} is more than the {layout.max_tokens} tokens "

@@ -111,8 +111,8 @@ def export_fault(layout: ModelLayout) -> str | None:
     """Return why a model cannot be exported, by its files alone."""
     if layout.model_type not in ARCHITECTURES:
         return f"architecture {layout.model_type or 'unknown'}; supported: {', '.join(ARCHITECTURES)}"
-    if float32_bytes(Path(layout.path), layout.config) > MAX_WEIGHTS_BYTES:
-        return "its weights exceed the limit of an ONNX file"
+    if (size := float32_bytes(Path(layout.path), layout.config)) > MAX_WEIGHTS_BYTES:
+        return f"its weights take {size / 1e9:.1f} GB (limit of ONNX: {MAX_WEIGHTS_BYTES / 1e9:.1f} GB)"
     return None
 
 
@@ -148,11 +148,12 @@ class OnnxEmbedder:
         hidden = infer(self._session, *padded(batch, self._pad_id))
         return pool_batch(hidden, [len(ids) for ids in batch], self._usage.pooling, self._usage.dim)
 
-    def _is_batch_invariant(self, max_tokens: int, words: int) -> bool:
-        """Test on this processor whether padding or other texts change a bit; then texts run alone."""
+    def _is_batch_invariant(self, max_tokens: int, vocab_size: int) -> bool:
+        """Return True if neither padding nor other texts change a vector on this processor."""
         lengths = [min(length, max_tokens) for length in (3, 7, 18, 33, 64)]
         probes = [
-            [min(5, words - 1) + index % max(1, min(words - 5, 90)) for index in range(n)] for n in lengths
+            [min(5, vocab_size - 1) + index % max(1, min(vocab_size - 5, 90)) for index in range(n)]
+            for n in lengths
         ]
         alone = [self._run([ids])[0] for ids in probes]
         together = [*self._run(probes[:2]), *self._run(probes[2:])]

@@ -158,14 +158,14 @@ class RemoteEmbedder:
         return outcomes
 
     def _probe_fault(self, batch: _Batch) -> ItemError | None:
-        """Send a harmless text; return its error, which is the endpoint's fault, or None if it succeeds."""
+        """Send a short test text; return its error, which is the endpoint's fault, or None if it succeeds."""
         with self._probe_lock:  # threads with the same fault share one probe
             try:
                 self._endpoint.embed([PROBE_TEXT], batch.spent, can_retry=False)
                 return None
             except TextRefused as error:
                 fault: ItemError = EndpointRefused(
-                    f"{str(error)[:-1]}, also for a harmless text. Check model, dim and remote in "
+                    f"{str(error)[:-1]}, also for a short test text. Check model, dim and remote in "
                     "embeddings.dense."
                 )
             except WrongLength as error:
@@ -186,8 +186,8 @@ def _text_error(failure: ItemError) -> ItemError:
     if isinstance(failure, VectorUnusable):
         return failure
     if isinstance(failure, (TextRefused, EndpointDenied)):
-        return TextRefused(f"{failure} The endpoint rejects only this text: a harmless one succeeded.")
-    return TextUnanswered(f"{failure} The endpoint fails on this text only: a harmless one succeeded.")
+        return TextRefused(f"{failure} The endpoint rejects only this text: a test text succeeded.")
+    return TextUnanswered(f"{failure} The endpoint fails on this text only: a test text succeeded.")
 
 
 def _shares(total: int, weights: Sequence[int]) -> Iterator[int]:

@@ -261,7 +261,7 @@ def _number(text: str) -> float | None:
 
 _QUESTIONS = "questions_df.csv"
 _COLUMNS = ("question", "references", "corpus_id")
-_MOST_CHARS = 2**31 - 1  # of a field; Python's default limit is 128 KiB
+_MAX_FIELD_CHARS = 2**31 - 1  # of a field; Python's default limit is 128 KiB
 
 Row = dict[str, str]
 
@@ -286,7 +286,7 @@ def read_spans(folder: Path) -> LabelledSet:
 
 def _question_rows(file: Path) -> Iterator[tuple[str, Row]]:
     """Yield every question with its last line in the file."""
-    csv.field_size_limit(_MOST_CHARS)
+    csv.field_size_limit(_MAX_FIELD_CHARS)
     reader = csv.DictReader(io.StringIO(read_without_bom(file), newline=""))
     try:
         if not set(_COLUMNS) <= set(reader.fieldnames or ()):

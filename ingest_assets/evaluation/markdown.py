@@ -21,7 +21,7 @@ Words = tuple[str, ...]
 # `(nuts) .` and `(nuts).` have the same words.
 _WORD = regex.compile(r"[\w\p{M}]+|[^\s\w\p{M}]")
 # Some of Docling's backends write ASCII characters for these, others keep them.
-_TYPEWRITER = str.maketrans("‐‒–—―‘’‚“”„", "-----'''\"\"\"")
+_ASCII_PUNCTUATION = str.maketrans("‐‒–—―‘’‚“”„", "-----'''\"\"\"")
 _INVISIBLE = regex.compile(r"\p{Cf}")  # soft hyphens, joiners, direction marks
 
 
@@ -30,7 +30,7 @@ def words_of(text: str) -> Words:
 
     Words are case-sensitive.
     """
-    plain = unicodedata.normalize("NFKC", html.unescape(text)).translate(_TYPEWRITER)
+    plain = unicodedata.normalize("NFKC", html.unescape(text)).translate(_ASCII_PUNCTUATION)
     return tuple(_WORD.findall(_INVISIBLE.sub("", plain)))
 
 

@@ -211,8 +211,8 @@ def _shares(agreement: Agreement) -> dict[str, float | int | None]:
         "precision": rounded(agreement.precision),
         "f1": rounded(agreement.f1),
         "matched": agreement.matched,
-        "wanted": agreement.wanted,
-        "found": agreement.found,
+        "wanted": agreement.expected,
+        "found": agreement.parsed,
     }
 
 

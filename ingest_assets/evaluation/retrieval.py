@@ -67,9 +67,13 @@ Span = tuple[int, int]  # of characters; the end is exclusive
 Token = tuple[str, int]  # the text's name, and the token's number in it
 
 _WORD = r"\p{L}\p{N}_"
-_ALONE = rf"[[{_WORD}]&&[{UNSPACED}]--\p{{scx=Latn}}]"  # an apostrophe is a letter of Latin words and of Thai
+_UNSPACED_LETTER = (
+    rf"[[{_WORD}]&&[{UNSPACED}]--\p{{scx=Latn}}]"  # an apostrophe is a letter of Latin words and of Thai
+)
 _BLANK = r"\s\x1c-\x1f"
-_TOKEN = regex.compile(rf"(?V1){_ALONE}\p{{M}}*|[[{_WORD}]--{_ALONE}]+|[^{_WORD}{_BLANK}]")
+_TOKEN = regex.compile(
+    rf"(?V1){_UNSPACED_LETTER}\p{{M}}*|[[{_WORD}]--{_UNSPACED_LETTER}]+|[^{_WORD}{_BLANK}]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +91,24 @@ class Tokens:
 
 def tokens_of(text: str) -> Tokens:
     """Return all tokens of a text: everything except whitespace."""
-    found = list(_TOKEN.finditer(text))
-    return Tokens([m[0] for m in found], [m.start() for m in found], [m.end() for m in found])
+    matches = list(_TOKEN.finditer(text))
+    return Tokens([m[0] for m in matches], [m.start() for m in matches], [m.end() for m in matches])
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The number of tokens found, of tokens wanted, and of tokens that are both."""
+    """Numbers of tokens: retrieved, relevant, and both."""
 
     both: int
-    found: int
-    wanted: int
+    retrieved: int
+    relevant: int
 
     def as_dict(self) -> dict[str, float]:
         """Return token recall, precision and intersection over union."""
-        union = self.found + self.wanted - self.both
+        union = self.retrieved + self.relevant - self.both
         return {
-            "token_recall": self.both / self.wanted if self.wanted else 0.0,
-            "token_precision": self.both / self.found if self.found else 0.0,
+            "token_recall": self.both / self.relevant if self.relevant else 0.0,
+            "token_precision": self.both / self.retrieved if self.retrieved else 0.0,
             "token_iou": self.both / union if union else 0.0,
         }
 
@@ -123,7 +127,7 @@ class Passages:
     """The chunks, and the passages that answer each query, of the same texts."""
 
     chunks: Mapping[str, Chunk]
-    wanted: Mapping[str, frozenset[Token]]  # by query
+    relevant: Mapping[str, frozenset[Token]]  # by query
 
     def aligned_share(self, name: str | None = None) -> float:
         """Return the share of tokens with a known place, in all chunks or in those of one text."""
@@ -135,9 +139,9 @@ class Passages:
         """Compare chunks with a query's passages. Every token of every chunk counts against precision, also
         repeated ones and those without a place in the text."""
         chosen = [self.chunks[chunk] for chunk in chunks]
-        wanted = self.wanted[query]
+        relevant = self.relevant[query]
         covered = {(chunk.name, place) for chunk in chosen for place in chunk.places}
-        return Overlap(len(wanted & covered), sum(chunk.length for chunk in chosen), len(wanted))
+        return Overlap(len(relevant & covered), sum(chunk.length for chunk in chosen), len(relevant))
 
 
 def passages_of(
@@ -152,11 +156,11 @@ def passages_of(
     for chunk_id, name, text in chunks:
         words = tokens_of(text).words
         placed[chunk_id] = Chunk(name, frozenset(indexes[name].places_of(words)), len(words))
-    wanted = {
+    relevant = {
         query: frozenset((name, place) for span in answers for place in sources[name].within(span))
         for query, (name, answers) in spans.items()
     }
-    return Passages(placed, wanted)
+    return Passages(placed, relevant)
 
 
 Figures = dict[str, float]

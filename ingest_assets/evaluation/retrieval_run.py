@@ -42,15 +42,15 @@ class IngestedSet:
     seconds: float
 
     @property
-    def found(self) -> set[str]:
+    def searchable(self) -> set[str]:
         """The documents that can be found, because they have a chunk."""
         return set(self.document_of.values())
 
 
-def evaluation_layout(home: Home, chosen: LabelledSet) -> Layout:
+def evaluation_layout(home: Home, labelled: LabelledSet) -> Layout:
     """Return the home of a set. It is the same each time, so that only changes are ingested again."""
-    place = f"-{sha256_text(str(chosen.folder))[:12]}" if chosen.name == "files" else ""
-    return Layout(home.layout.evaluation_home(chosen.name + place))
+    place = f"-{sha256_text(str(labelled.folder))[:12]}" if labelled.name == "files" else ""
+    return Layout(home.layout.evaluation_home(labelled.name + place))
 
 
 @contextlib.contextmanager
@@ -65,9 +65,9 @@ def lock_evaluation(layout: Layout) -> Iterator[None]:
         lock.release()
 
 
-def ingest_set(home: Home, layout: Layout, chosen: LabelledSet, executing: Executing) -> IngestedSet:
+def ingest_set(home: Home, layout: Layout, labelled: LabelledSet, executing: Executing) -> IngestedSet:
     """Run every stage over the set's documents with the settings of `home`, through Dagster."""
-    folder = chosen.folder or _write_texts(layout.home / "documents", chosen.texts)
+    folder = labelled.folder or _write_texts(layout.home / "documents", labelled.texts)
     layout.ledger.parent.mkdir(parents=True, exist_ok=True)
     eval_home = open_home(layout.home, settings=_settings(home))
     stages = list(eval_home.graph)
@@ -141,44 +141,48 @@ def _name(doc_id: str) -> str:
     return unicodedata.normalize("NFC", doc_id.split(":", 1)[1])
 
 
-def report_object(done: IngestedSet, chosen: LabelledSet, gates: Sequence[Gate]) -> dict[str, Any]:
+def report_object(ingested: IngestedSet, labelled: LabelledSet, gates: Sequence[Gate]) -> dict[str, Any]:
     """Search for every query of the set and measure the rankings."""
-    queries = {query: chosen.queries[query] for query in chosen.relevant}
-    chunks = chunk_rankings(done.home, queries, done.document_of)
+    queries = {query: labelled.queries[query] for query in labelled.relevant}
+    chunks = chunk_rankings(ingested.home, queries, ingested.document_of)
     measured: dict[str, Any]
-    if chosen.spans:
-        measured = _measure_passages(with_fused(chunks), done, chosen)
+    if labelled.spans:
+        measured = _measure_passages(with_fused(chunks), ingested, labelled)
     else:
-        rankings = document_rankings(chunks, done.document_of).items()
-        figures = {name: document_figures(best, chosen.relevant, chosen.graded) for name, best in rankings}
+        rankings = document_rankings(chunks, ingested.document_of).items()
+        figures = {
+            name: document_figures(best, labelled.relevant, labelled.graded) for name, best in rankings
+        }
         measured = {"rankings": figures}
     judged = [gate.judged(measured["rankings"]) for gate in gates]
-    is_good = not done.failed and not done.broken and all(gate["passed"] for gate in judged)
+    is_good = not ingested.failed and not ingested.broken and all(gate["passed"] for gate in judged)
     return {
-        "set": chosen.name,
-        "home": str(done.home.layout.home),
-        "models": _models(done.home),
-        "counts": _counts(done, chosen),
+        "set": labelled.name,
+        "home": str(ingested.home.layout.home),
+        "models": _models(ingested.home),
+        "counts": _counts(ingested, labelled),
         **measured,
         "gates": judged,
-        "seconds": done.seconds,
+        "seconds": ingested.seconds,
         "exit_code": 0 if is_good else 1,
     }
 
 
 def _measure_passages(
-    rankings: dict[str, dict[str, list[str]]], done: IngestedSet, chosen: LabelledSet
+    rankings: dict[str, dict[str, list[str]]], ingested: IngestedSet, labelled: LabelledSet
 ) -> dict[str, Any]:
-    rows = done.home.tables("chunks").read(lambda table: table.select("chunk_id", "text"))
-    chunks = [(chunk_id, done.document_of[chunk_id], text) for chunk_id, text in rows.iter_rows()]
-    passages = passages_of(chosen.texts, chosen.spans, chunks)
-    in_all = {name: passage_figures(best, passages, list(chosen.spans)) for name, best in rankings.items()}
-    texts = {name: [query for query, (of, _) in chosen.spans.items() if of == name] for name in chosen.texts}
+    rows = ingested.home.tables("chunks").read(lambda table: table.select("chunk_id", "text"))
+    chunks = [(chunk_id, ingested.document_of[chunk_id], text) for chunk_id, text in rows.iter_rows()]
+    passages = passages_of(labelled.texts, labelled.spans, chunks)
+    in_all = {name: passage_figures(best, passages, list(labelled.spans)) for name, best in rankings.items()}
+    texts = {
+        name: [query for query, (of, _) in labelled.spans.items() if of == name] for name in labelled.texts
+    }
     by_text = {
         text: {name: passage_figures(best, passages, queries) for name, best in rankings.items()}
         for text, queries in texts.items()
     }
-    shares = {text: round(passages.aligned_share(text), 4) for text in chosen.texts}
+    shares = {text: round(passages.aligned_share(text), 4) for text in labelled.texts}
     return {
         "rankings": in_all,
         "by_text": by_text,
@@ -195,16 +199,16 @@ def _models(home: Home) -> dict[str, dict[str, str]]:
     return models
 
 
-def _counts(done: IngestedSet, chosen: LabelledSet) -> dict[str, int]:
-    relevant = {document for gains in chosen.relevant.values() for document in gains}
+def _counts(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, int]:
+    relevant = {document for gains in labelled.relevant.values() for document in gains}
     return {
-        "documents": done.documents,
-        "searchable": len(done.found),
-        "rejected": len(done.rejected),
-        "failed": len(done.failed),
-        "without_text": len(chosen.missing),
-        "lost_relevant": len(relevant - done.found),
-        "chunks": len(done.document_of),
-        "queries": len(chosen.queries),
-        "without_relevant": len(chosen.queries.keys() - chosen.relevant.keys()),
+        "documents": ingested.documents,
+        "searchable": len(ingested.searchable),
+        "rejected": len(ingested.rejected),
+        "failed": len(ingested.failed),
+        "without_text": len(labelled.missing),
+        "lost_relevant": len(relevant - ingested.searchable),
+        "chunks": len(ingested.document_of),
+        "queries": len(labelled.queries),
+        "without_relevant": len(labelled.queries.keys() - labelled.relevant.keys()),
     }

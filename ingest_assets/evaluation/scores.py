@@ -17,23 +17,23 @@ class Agreement:
     """Counts of a comparison. A share is None if its denominator is 0."""
 
     matched: int = 0
-    wanted: int = 0
-    found: int = 0
+    expected: int = 0
+    parsed: int = 0
 
     @property
     def recall(self) -> float | None:
-        """The share of the wanted elements that match."""
-        return self.matched / self.wanted if self.wanted else None
+        """The share of the expected elements that match."""
+        return self.matched / self.expected if self.expected else None
 
     @property
     def precision(self) -> float | None:
-        """The share of the found elements that match."""
-        return self.matched / self.found if self.found else None
+        """The share of the parsed elements that match."""
+        return self.matched / self.parsed if self.parsed else None
 
     @property
     def f1(self) -> float | None:
         """The harmonic mean of recall and precision; 0.0 if one side is empty, None if both are."""
-        return 2 * self.matched / (self.wanted + self.found) if self.wanted + self.found else None
+        return 2 * self.matched / (self.expected + self.parsed) if self.expected + self.parsed else None
 
 
 def pooled(agreements: Iterable[Agreement]) -> Agreement:
@@ -41,15 +41,15 @@ def pooled(agreements: Iterable[Agreement]) -> Agreement:
     parts = list(agreements)
     return Agreement(
         sum(part.matched for part in parts),
-        sum(part.wanted for part in parts),
-        sum(part.found for part in parts),
+        sum(part.expected for part in parts),
+        sum(part.parsed for part in parts),
     )
 
 
 def heading_agreement(parsed: Iterable[Heading], truth: Iterable[Heading]) -> Agreement:
     """Compare headings by their words, as multisets, regardless of order and level."""
-    found, wanted = Counter(h.text for h in parsed), Counter(h.text for h in truth)
-    return Agreement((found & wanted).total(), wanted.total(), found.total())
+    ours, expected = Counter(h.text for h in parsed), Counter(h.text for h in truth)
+    return Agreement((ours & expected).total(), expected.total(), ours.total())
 
 
 def level_agreement(parsed: Iterable[Heading], truth: Iterable[Heading]) -> float | None:
@@ -114,8 +114,8 @@ def cell_agreement(parsed: Sequence[Table], truth: Sequence[Table]) -> Agreement
 
 def content_agreement(parsed: Sequence[Table], truth: Sequence[Table]) -> Agreement:
     """Compare the texts of all cells as multisets, regardless of their place."""
-    found, wanted = _cell_texts(parsed), _cell_texts(truth)
-    return Agreement((found & wanted).total(), wanted.total(), found.total())
+    ours, expected = _cell_texts(parsed), _cell_texts(truth)
+    return Agreement((ours & expected).total(), expected.total(), ours.total())
 
 
 def _cell_texts(tables: Sequence[Table]) -> Counter[str]:
@@ -200,13 +200,13 @@ class Scores:
             "heading_recall": self.headings.recall,
             "heading_precision": self.headings.precision,
             "heading_f1": self.headings.f1,
-            "headings": self.headings.found,
-            "truth_headings": self.headings.wanted,
+            "headings": self.headings.parsed,
+            "truth_headings": self.headings.expected,
             "heading_levels": self.heading_levels,
             "table_cell_f1": self.cells.f1,
             "table_content_f1": self.cell_contents.f1,
-            "table_cells": self.cells.found,
-            "truth_table_cells": self.cells.wanted,
+            "table_cells": self.cells.parsed,
+            "truth_table_cells": self.cells.expected,
             "order": self.order,
         }
         return {name: rounded(figure) for name, figure in figures.items()}

@@ -91,9 +91,9 @@ class Database:
             is_environment = _is_environment_error(error)
             if only_environment and not is_environment:
                 raise
-            advice = "check its permissions and the disk" if is_environment else "restore it"
+            advice = "check its permissions and the disk" if is_environment else "restore it from a backup"
             if self.is_postgres:
-                advice = "check its address and that the server runs"
+                advice = "check its address, its permissions and that the server runs"
             reason = " ".join(str(error.orig).split())
             raise IngestError(f"{self.where}: cannot be used as the ledger ({reason}); {advice}.") from None
 

@@ -17,7 +17,7 @@ _STORED = ("doc_id", "batch", "seq", "basis", "text_hash", "is_eligible", "signa
 
 
 class Claims:
-    """The claims of a ledger. `settle` is one transaction; several batches can call it at the same time."""
+    """The claims of a ledger. `replace` is one transaction; several batches can call it at the same time."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -38,18 +38,18 @@ class Claims:
             for row in rows
         }
 
-    def settle(self, batch: str, new: Sequence[Claim], rule: SimilarityRule | None = None) -> set[str]:
+    def replace(self, batch: str, new: Sequence[Claim], rule: SimilarityRule | None = None) -> set[str]:
         """Replace the claims of a batch; return the other batches in which a document's status changed.
 
         These get a new revision, because they must run again. With `rule`, near duplicates are decided too.
         """
         with self._ledger.begin() as connection:
-            touched = _settle(connection, batch, new, rule) - {batch}
+            touched = _replace(connection, batch, new, rule) - {batch}
             bump(connection, touched)
         return touched
 
 
-def _settle(
+def _replace(
     connection: sa.Connection, batch: str, new: Sequence[Claim], rule: SimilarityRule | None
 ) -> set[str]:
     """Replace a batch's claims; return the batches of documents whose duplicate status changed."""
@@ -76,7 +76,7 @@ def _settle(
             affected.add(row.doc_id)
             if _original(row, old_winners.get(row.text_hash)) != _original(row, winners.get(row.text_hash)):
                 touched.add(row.batch)
-    return touched | settle_near_duplicates(connection, affected, rule)
+    return touched | update_near_duplicates(connection, affected, rule)
 
 
 def _stored_row(claim: Claim, batch: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def neighbours(connection: sa.Connection, doc_ids: Iterable[str]) -> set[str]:
     return ids
 
 
-def settle_near_duplicates(
+def update_near_duplicates(
     connection: sa.Connection, doc_ids: Iterable[str], rule: SimilarityRule | None
 ) -> set[str]:
     """Decide these documents again, and all that depend on them; return the batches in which one changed.

@@ -134,12 +134,12 @@ class Ledger:
         with self.begin() as connection:
             bump(connection, keys)
 
-    def complete_mark(self, batch: str) -> str | None:
+    def complete_fingerprint(self, batch: str) -> str | None:
         """Return the fingerprint of the state in which a batch was found complete, or None."""
         with self.database.connect() as connection:
             return connection.scalar(sa.select(batches.c.complete_mark).where(batches.c.key == batch))
 
-    def set_complete_mark(self, batch: str, state: str) -> None:
+    def set_complete_fingerprint(self, batch: str, state: str) -> None:
         """Store the fingerprint of a state in which a batch is complete."""
         with self.begin() as connection:
             connection.execute(batches.update().where(batches.c.key == batch).values(complete_mark=state))

@@ -68,7 +68,7 @@ scan_problems = sa.Table(
 _Number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
-def _index_of_some(name: str, condition: str, *columns: str) -> sa.Index:
+def _partial_index(name: str, condition: str, *columns: str) -> sa.Index:
     """Return a partial index, whose size follows the rows that meet the condition, not the table's."""
     return sa.Index(name, *columns, sqlite_where=sa.text(condition), postgresql_where=sa.text(condition))
 
@@ -105,14 +105,14 @@ artifacts = sa.Table(
     sa.Column("doc_seq", sa.BigInteger),
     sa.Column("size_bytes", sa.BigInteger),
     sa.Column("mime", sa.Text),
-    _index_of_some("artifacts_in_line", "state = 'queued'", "not_before", "seq"),
-    _index_of_some("artifacts_by_lane", "state = 'queued'", "lane", "not_before", "seq"),
-    _index_of_some("artifacts_leased", "state = 'in_progress'", "lease_expires"),
-    _index_of_some("artifacts_failed", "state = 'error'", "seq"),
-    _index_of_some("artifacts_without_batch", "batch IS NULL", "seq"),
+    _partial_index("artifacts_in_line", "state = 'queued'", "not_before", "seq"),
+    _partial_index("artifacts_by_lane", "state = 'queued'", "lane", "not_before", "seq"),
+    _partial_index("artifacts_leased", "state = 'in_progress'", "lease_expires"),
+    _partial_index("artifacts_failed", "state = 'error'", "seq"),
+    _partial_index("artifacts_without_batch", "batch IS NULL", "seq"),
     sa.Index("artifacts_by_batch", "batch", "seq"),
     sa.Index("artifacts_by_document", "doc_seq", unique=True),
-    _index_of_some("artifacts_by_content", "content_hash IS NOT NULL", "content_hash"),
+    _partial_index("artifacts_by_content", "content_hash IS NOT NULL", "content_hash"),
     # A number is never reused, even if the row with the highest one is deleted.
     sqlite_autoincrement=True,
 )

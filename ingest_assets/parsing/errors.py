@@ -1,4 +1,4 @@
-"""Errors of reading a document. Messages are stored, so they contain no path, time or address.
+"""Errors of reading a document. Messages about a document are stored, so they contain no path or time.
 
 `E_SECURITY_…`: the file could harm the machine or is not of its declared type. `E_PARSE_…`: its bytes
 cannot be read. `E_OCR_…`: text recognition failed.

@@ -11,7 +11,7 @@ from math import inf
 from ingest_assets.core.identity import installed_versions
 from ingest_assets.parsing.errors import OcrTimeout
 
-DECIDING = (
+VERSIONED = (
     "docling",
     "docling-core",
     "docling-ibm-models",
@@ -40,7 +40,7 @@ DECIDING = (
 
 def library_versions() -> dict[str, str]:
     """Return the version of every library that can change the doctags; `absent` if not installed."""
-    return installed_versions(*DECIDING)
+    return installed_versions(*VERSIONED)
 
 
 _NOISY = (
@@ -81,7 +81,7 @@ def silence_table_model() -> None:
 
 
 class OcrClock:
-    """Measures OCR's time for one document at a time."""
+    """QueueMetrics OCR's time for one document at a time."""
 
     def __init__(self) -> None:
         self.restart(inf)

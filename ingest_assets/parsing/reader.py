@@ -193,7 +193,9 @@ class DocumentReader:
             check_size(path.stat().st_size, self._options)
             return path.read_bytes()
         except FileNotFoundError as error:
-            raise DocumentMissing("The file no longer exists. The next scan removes it.") from error
+            raise DocumentMissing(
+                "The file no longer exists. The next run removes its document or downloads it again."
+            ) from error
         except OSError as error:
             raise DocumentUnreadable(
                 f"Cannot read the file: {error.strerror}. Check its permissions and retry."

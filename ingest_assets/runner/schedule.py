@@ -125,11 +125,12 @@ def reason_to_stop(options: StageOptions, succeeded: int, failed: int) -> str | 
         return f"stopped at the first failure, after {finished} finished items"
     if options.error_budget is not None and failed > options.error_budget:
         budget = options.error_budget
-        return f"stopped after {failed} of {finished} finished items failed: the error budget is {budget}"
+        failing = f"{failed} of {finished} finished items failed"
+        return f"stopped after {failing}: the error budget is {budget} (error_budget)"
     share = options.max_failed_share
     if share is not None and finished >= MIN_FINISHED_FOR_SHARE and failed / finished > share:
         failing = f"{failed} of {finished} finished items failed ({failed / finished:.0%})"
-        return f"stopped because {failing}: the limit is {share:.0%}"
+        return f"stopped because {failing}: the limit is {share:.0%} (max_failed_share)"
     return None
 
 

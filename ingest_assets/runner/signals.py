@@ -14,15 +14,15 @@ from ingest_assets.core.items import SIGNAL_DEBOUNCE_S
 class Interrupts:
     """Handles SIGINT and SIGTERM during a stage, if the stage runs in the main thread.
 
-    Signals are passed to the host's handler, which raises an exception of its choice; inside `deferred` they
-    wait until its end. After `stop_raising`, a further signal only makes the end urgent. Signals that the
-    host ignores, or leaves to the system, are not handled.
+    Signals are passed to the handler that was installed before, which raises an exception of its choice;
+    inside `deferred` they wait until its end. After `stop_raising`, a further signal only makes the end
+    urgent. Signals that were ignored or had the default action are not handled.
     """
 
     def __init__(self, now_s: Callable[[], float], wake: Callable[[], None]) -> None:
         self.is_ending = self.is_urgent = False
         self._now_s, self._wake = now_s, wake
-        self._host: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self._previous_handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._is_deferring = False
         self._waiting: tuple[int, FrameType | None] | None = None
         self._raised_at_s = -math.inf
@@ -32,12 +32,12 @@ class Interrupts:
             for number in (signal.SIGINT, signal.SIGTERM):
                 handler = signal.getsignal(number)
                 if callable(handler):
-                    self._host[number] = handler
+                    self._previous_handlers[number] = handler
                     signal.signal(number, self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._host.items():
+        for number, handler in self._previous_handlers.items():
             if signal.getsignal(number) == self._on_signal:
                 signal.signal(number, handler)
 
@@ -70,4 +70,4 @@ class Interrupts:
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         self._raised_at_s = self._now_s()
-        self._host[number](number, frame)
+        self._previous_handlers[number](number, frame)

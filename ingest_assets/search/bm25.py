@@ -52,7 +52,7 @@ class LexicalIndex:
         self._languages = {code: number for number, code in enumerate(languages.dictionary.to_pylist())}
         language_ids = languages.indices.to_numpy()
         self._chunks_in = np.bincount(language_ids, minlength=len(self._languages))
-        self._penalty = k1 * (1 - b + b * rows["length"].to_numpy() / max(stats.average_length, 1e-9))
+        self._length_norm = k1 * (1 - b + b * rows["length"].to_numpy() / max(stats.average_length, 1e-9))
         terms = rows["terms"].combine_chunks()
         encoded = terms.flatten().dictionary_encode()
         term_ids = encoded.indices.to_numpy()
@@ -72,7 +72,8 @@ class LexicalIndex:
         stats = Path(data, "lexical_stats", "corpus.parquet")
         if not tables or not stats.is_file():
             raise ConfigError(
-                f"{data}: no lexical tables. Pass the data folder of a home in which `ingest embed` has run."
+                f"{data}: no lexical tables or no statistics. Pass the data folder of a home in which "
+                "`ingest embed` has run."
             )
         return cls.of(tables, read_stats(stats), k1=k1, b=b)
 
@@ -103,10 +104,10 @@ class LexicalIndex:
                 continue
             start, stop = self._starts[number], self._starts[number + 1]
             frequency = self._stats.document_frequencies.get(term, int(stop - start))
-            missing = max(self._stats.chunks - frequency, 0)
-            rarity = np.log1p((missing + 0.5) / (frequency + 0.5))
+            chunks_without_term = max(self._stats.chunks - frequency, 0)
+            idf = np.log1p((chunks_without_term + 0.5) / (frequency + 0.5))
             chunks, counts = self._chunks[start:stop], self._counts[start:stop].astype(np.float64)
-            scores[chunks] += count * rarity * counts * (self._k1 + 1) / (counts + self._penalty[chunks])
+            scores[chunks] += count * idf * counts * (self._k1 + 1) / (counts + self._length_norm[chunks])
         hits = np.flatnonzero(scores > 0)
         if len(hits) > k:
             least = np.partition(scores[hits], len(hits) - k)[len(hits) - k]
@@ -118,10 +119,10 @@ class LexicalIndex:
         """Return the query's terms, analyzed like the rows."""
         if language or not uses_language(self._options):
             return Counter(analysis_for(self._options, language).terms(query))
-        without = self._stop_words(set(Analysis().terms(query)))
+        ignored = self._stop_words(set(Analysis().terms(query)))
         terms: Counter[str] = Counter()
         for code in filter(None, self._languages):
-            terms |= Counter(analysis_for(self._options, code).terms(query, without))
+            terms |= Counter(analysis_for(self._options, code).terms(query, ignored))
         return terms
 
     def _stop_words(self, words: Set[str]) -> Set[str]:

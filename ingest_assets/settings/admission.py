@@ -115,7 +115,9 @@ class StructureOptions(Strict):
         0.8, description="Maximum share of text in repeated lines, outside tables."
     )
     min_varied_words: int = Field(
-        100, ge=1, description="Entropy and symbols are not checked from this many different words on."
+        100,
+        ge=1,
+        description="Texts with this many different words or more are not checked for entropy and symbols.",
     )
     max_rest_chars: int = Field(
         100,

@@ -67,7 +67,7 @@ class StageOptions(Strict):
         None,
         gt=0,
         le=1,
-        description="Stop if a greater share of the finished items failed (checked from 20 items on).",
+        description="Stop if a greater share of the finished items failed (checked once 20 have finished).",
     )
     cancel_on_first_failure: bool = Field(False, description="Stop at the first failed item.")
     max_queue: int = Field(64, ge=1, description="Items read from the plan ahead of the workers.")

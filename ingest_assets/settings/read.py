@@ -115,7 +115,7 @@ def _settings(file: Path, text: str, _environment: frozenset[tuple[str, str]]) -
         variable = f"INGEST_{name[1].upper()}" if name else "INGEST_*"
         got = os.environ.get(variable, "")
         raise ConfigError(
-            f"{variable}: should be a JSON object, or name one key of it; got {got!r}."
+            f"{variable}: must be a JSON object; to set one key, use {variable}__KEY. Got {got!r}."
         ) from None
 
 

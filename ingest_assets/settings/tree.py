@@ -36,7 +36,7 @@ class SourceSettings(Strict):
 
 
 class IntakeSettings(Strict):
-    """The ledger's location, and when an empty folder is accepted."""
+    """The ledger's location, and what an empty folder means."""
 
     ledger: SecretStr = Field(
         SecretStr(""),
@@ -45,7 +45,8 @@ class IntakeSettings(Strict):
 
     accept_empty_folders: bool = Field(
         False,
-        description="Accept an empty watched folder, which may be an unmounted disk.",
+        description="Treat the documents of an empty watched folder as deleted; by default they are kept, "
+        "because a disk may not be mounted.",
     )
 
 
@@ -126,7 +127,7 @@ class ExecutorSettings(Strict):
 
 
 class AutomationSettings(Strict):
-    """The sensor and the schedule."""
+    """The sensors and the schedule."""
 
     scan_interval_seconds: int = Field(30, ge=5, description="Seconds between scans of the watched folders.")
     scan_budget_seconds: float = Field(

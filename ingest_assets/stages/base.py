@@ -83,7 +83,7 @@ class TableCheck:
 
     name: str
     description: str
-    look: Callable[[Any, Table], Finding]  # the stage, its table
+    evaluate: Callable[[Any, Table], Finding]  # the stage, its table
     blocking: bool = True
     warns: bool = False
 
@@ -107,7 +107,7 @@ class BeforeBatch:
 class AfterBatch:
     """The argument of `Stage.after_batch`.
 
-    `settle_claims` stores the duplicate claims of the batch and returns each document's duplicate status;
+    `update_claims` stores the duplicate claims of the batch and returns each document's duplicate status;
     `plan` plans the batch again.
     """
 
@@ -115,7 +115,7 @@ class AfterBatch:
     spec: TableSpec
     batch: str
     items: Sequence[WorkItem]
-    settle_claims: Callable[[Sequence[Claim], SimilarityRule | None], Mapping[str, DuplicateStatus]]
+    update_claims: Callable[[Sequence[Claim], SimilarityRule | None], Mapping[str, DuplicateStatus]]
     plan: Callable[[], list[WorkItem]]
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:

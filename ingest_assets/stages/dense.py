@@ -189,8 +189,9 @@ def require_vectors(returned: Any, dim: int, chunk_ids: Sequence[str]) -> np.nda
     number = len(returned) if hasattr(returned, "__len__") else 0
     if number != len(chunk_ids):
         first = chunk_ids[min(number, len(chunk_ids) - 1)]
+        missing = f"; the first without a vector is {first}" if number < len(chunk_ids) else ""
         raise ContractBroken(
-            f"The model returned {number} vectors for {len(chunk_ids)} chunks, from chunk {first} on.",
+            f"The model returned {number} vectors for {len(chunk_ids)} chunks{missing}.",
             detail={"chunk_id": first},
         )
     for row, chunk_id in zip(returned, chunk_ids, strict=True):

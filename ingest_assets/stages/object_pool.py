@@ -5,32 +5,32 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-Tool = TypeVar("Tool")
+Pooled = TypeVar("Pooled")
 
-# One lock for all pools: while a tool opens, libraries import lazily and fill global registries.
+# One lock for all pools: while an object opens, libraries import lazily and fill global registries.
 _opening = threading.Lock()
 
 
-class ObjectPool(Generic[Tool]):
-    """Opened tools by their arguments. It opens as many as are used at once, and keeps them.
+class ObjectPool(Generic[Pooled]):
+    """Open objects by the arguments they were opened with. As many are kept as were ever in use at once.
 
-    A stuck thread keeps its tool; the next item gets another one.
+    A stuck thread keeps its object; the next item gets another one.
     """
 
-    def __init__(self, open_tool: Callable[..., Tool]) -> None:
-        self._open_tool = open_tool
-        self._idle: dict[tuple[Hashable, ...], list[Tool]] = {}
+    def __init__(self, open_object: Callable[..., Pooled]) -> None:
+        self._open_object = open_object
+        self._idle: dict[tuple[Hashable, ...], list[Pooled]] = {}
 
     @contextmanager
-    def lend(self, *arguments: Hashable) -> Iterator[Tool]:
-        """Lend a tool that was opened with these arguments; nothing else uses it inside the block."""
+    def lend(self, *arguments: Hashable) -> Iterator[Pooled]:
+        """Lend an object that was opened with these arguments; nothing else uses it inside the block."""
         idle = self._idle.setdefault(arguments, [])
         try:
-            tool = idle.pop()
+            pooled = idle.pop()
         except IndexError:
             with _opening:
-                tool = self._open_tool(*arguments)
+                pooled = self._open_object(*arguments)
         try:
-            yield tool
+            yield pooled
         finally:
-            idle.append(tool)
+            idle.append(pooled)

@@ -218,18 +218,20 @@ class Footer:
         return {_PREFIX + key: value for key, value in {**self.extra, **known}.items()}
 
 
-def read_footer(path: Path, *, often: bool = True) -> Footer | None:
+def read_footer(path: Path, *, cached: bool = True) -> Footer | None:
     """Return the footer of a table or part; None if it is missing, damaged or of another schema version.
 
-    A damaged table counts as missing: its items run again and it is replaced. With `often`, the footer is
-    cached until the file changes.
+    A damaged table counts as missing: its items run again and it is replaced. With `cached`, the footer is
+    kept in memory until the file changes.
     """
     try:
-        state = _state(path) if often else None
+        state = _state(path) if cached else None
         return _read(path) if state is None else _read_cached(path, state)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (pa.ArrowInvalid, OSError) as error:
+        if getattr(error, "errno", None) not in _DAMAGE_ERRNOS:
+            raise  # the table may be intact: computing it again would cost what it holds
         _log.warning("%s is damaged and will be rebuilt: %s", path, error)
         return None
     except (KeyError, ValueError) as error:

@@ -64,7 +64,7 @@ class Parts:
     def records(self) -> dict[str, Record]:
         """Return the staged records by item. A damaged part counts as missing: its item runs again."""
         files = sorted(self._folder.glob("*.parquet")) if self._folder.is_dir() else []
-        footers = (read_footer(path, often=False) for path in files)
+        footers = (read_footer(path, cached=False) for path in files)
         return {item: record for footer in footers if footer for item, record in footer.items.items()}
 
     def clear(self) -> None:

@@ -7,7 +7,7 @@ from ingest_assets.app.home import Home, open_home
 from ingest_assets.app.plan import fetch_estimate, past_times, stage_estimate
 from ingest_assets.cli.plan import estimate_sentence, in_words, totals_sentence
 from ingest_assets.intake.queue.artifacts import Artifact, NewArtifact
-from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import Manifest, ManifestRow
 
@@ -94,7 +94,7 @@ def test_fetching_takes_the_mean_time_within_the_queues_limits(home: Home):
     hosts = queued(home, *(f"https://host{n}.org/a" for n in range(16)))
     same_host = queued(home, *(f"https://one.org/{n}" for n in range(11)))[16:]
     assert fetch_estimate(home, [hosts]).unknown == "no earlier fetches"
-    measures = Measures(home.ledger.database)
+    measures = QueueMetrics(home.ledger.database)
     for seconds in (2.0, 6.0):
         measures.fetched(1000, seconds, "http")
     measures.store()

@@ -24,9 +24,9 @@ def measure(size: Size) -> list[Figure]:
         _fill(ledger, known)
         claims = Claims(ledger)
         new = [_claim(f"new {n}", known + n + 1, n * 7 if n % 2 else -n - 1) for n in range(BATCH)]
-        claiming_s = _timed(lambda: claims.settle("new", new))
+        claiming_s = _timed(lambda: claims.replace("new", new))
         reading_s = _timed(lambda: claims.of("new"))
-        ending_s = _timed(lambda: claims.settle("batch 0", []))
+        ending_s = _timed(lambda: claims.replace("batch 0", []))
         ledger.close()
     return [
         Figure("claiming 500 more", claiming_s, "s", "<", 1),

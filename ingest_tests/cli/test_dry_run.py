@@ -3,8 +3,10 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 
 from ingest_tests.cli.foretold import World, worth_reading
 from ingest_tests.conftest import Command, write_notes
@@ -174,6 +176,49 @@ def test_other_settings_make_stale_what_depends_on_them(world: World):
 
     assert compared.totals == {"chunks": 3, "embeddings": 3}
     assert compared.scheduled == {"chunks": 3, "dense": 3, "lexical": 3}
+
+
+def test_the_plan_says_why_documents_run(world: World):
+    """New and changed documents, other settings, and `--force`; each document once, at the first stage."""
+    world.write("swarm.md", f"# Swarms\n\n{worth_reading('Now in June.')}\n")
+    world.write("new/one.md", f"# One\n\n{worth_reading('A new note.')}\n")
+
+    planned = world.command.json("plan", INGEST_CHUNKS__MAX_TOKENS="64")
+    text = world.command("plan", INGEST_CHUNKS__MAX_TOKENS="64").stdout
+    forced = world.command.json("all", "--force", "--dry-run")
+
+    assert _reasons(planned) == {
+        ("documents", "new", 1),
+        ("documents", "changed", 1),
+        ("chunks", "settings", 2),
+    }
+    assert "Why: 2 with other settings or versions (from chunks on), 1 changed, 1 new." in text
+    assert _reasons(forced) == {
+        ("documents", "new", 1),
+        ("documents", "changed", 1),
+        ("documents", "forced", 2),
+    }
+
+
+def _reasons(planned: dict[str, Any]) -> set[tuple[str, str, int]]:
+    return {(line["from"], line["reason"], line["documents"]) for line in planned["reasons"]}
+
+
+def test_a_failure_that_runs_retry_counts_once(world: World):
+    """It is to run, and not listed as failed before."""
+    Image.new("RGB", (64, 64)).save(world.folder / "hive.png")
+    no_server = {
+        "INGEST_PARSING__PDF": "vlm",
+        "INGEST_PARSING__VLM__URL": "http://127.0.0.1:9/v1/chat/completions",
+        "INGEST_PARSING__VLM__MODEL": "none",
+    }
+    world.command("all", check=1, **no_server)
+
+    planned = world.command.json("plan", **no_server)
+
+    assert planned["totals"]["doctags"] == 1
+    assert planned["totals"]["failed_before"] == 0
+    assert _reasons(planned) == {("doctags", "retry", 1)}
 
 
 def test_a_folder_that_moved_as_a_whole_is_not_converted_again(world: World, tmp_path: Path):

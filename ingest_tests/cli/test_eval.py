@@ -125,7 +125,7 @@ def test_an_output_that_cannot_be_written_is_refused_first(ingest: Command, comp
     """Not after minutes of reading."""
     done = ingest(*compared, "--output", ingest.home / "no" / "report.json", check=2)
 
-    assert "cannot be written" in _line(done)
+    assert "its folder does not exist" in _line(done)
     assert done.stdout == ""
 
 

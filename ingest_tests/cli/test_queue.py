@@ -8,7 +8,7 @@ import pytest
 
 from ingest_assets.app.home import open_home
 from ingest_assets.intake.queue.artifacts import Ending, Failure
-from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.intake.queue.quotas import Quotas
 from ingest_assets.settings.intake import QuotaOptions
 from ingest_tests.conftest import Command, Done
@@ -92,7 +92,7 @@ def test_a_relative_path_starts_at_the_current_folder(ingest: Command, tmp_path:
         (("stats", "--format", "xml"), ("--format", "'table', 'json'")),
         (("retry-failed", "--category", "net"), ("--category", "'input'", "'provider'", "'unknown'")),
         (("refresh", "--older-than-days", "-1"), ("--older-than-days",)),
-        (("refresh", "nothing"), ("nothing", "unknown id")),
+        (("refresh", "nothing"), ("nothing", "no queued document has this id")),
         (("run", "--workers", "0"), ("--workers", "0")),
         (("run", "--workers", "257"), ("--workers", "257")),
         (("run", "--max-per-host", "none"), ("--max-per-host",)),
@@ -183,7 +183,7 @@ def test_stats_give_states_waits_the_busy_quotas_and_totals(failed: Command):
     """The same figures as telemetry, in one object."""
     home = open_home(failed.home)
     home.queue.lease("somebody", 1, time.time(), ttl_s=-1)
-    measures = Measures(home.ledger.database)
+    measures = QueueMetrics(home.ledger.database)
     measures.fetched(2_000_000, 1.5, "http")
     measures.completed("error", "http")
     measures.store()

@@ -93,11 +93,11 @@ def test_a_folder_that_is_not_kept_is_not_named(ingest: Command, own_set: tuple[
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--set", "cranfield"), "--path: required; set it to the folder of cranfield."),
+        (("--set", "cranfield"), "--path: required; set it to the folder of the labelled set."),
         (("--set", "files", "--path", "nowhere"), "nowhere: not a folder"),
         (("--path", "."), "not allowed with --set samples"),
         (("--at-least", "dense.mrr@3=1"), "there is no 'mrr@3'"),
-        (("--output", "no/such/place.json"), "cannot be written"),
+        (("--output", "no/such/place.json"), "its folder does not exist"),
     ],
 )
 def test_wrong_usage_is_one_line_and_starts_nothing(ingest: Command, options: tuple[str, ...], said: str):

@@ -57,7 +57,7 @@ def test_completeness_is_cached_only_for_the_same_state(home: Home, watched: Pat
     home.scan()
     run_batches(home, ALL, {}, reason="test")
     assert _is_complete(home)
-    assert home.ledger.complete_mark(_batch(home))
+    assert home.ledger.complete_fingerprint(_batch(home))
 
     other = Home(
         home.layout,

@@ -98,7 +98,7 @@ def test_the_schedule_does_not_run_delayed_artifacts(home: Home, instance: dg.Da
     assert isinstance(skipped, dg.SkipReason)
     assert "1 queued documents are not due yet" in skipped.skip_message
     (batch,) = home.ledger.batches()
-    assert batch_states(home, batch)[0].run == ("a",)
+    assert batch_states(home, batch)[0].run == {"a": "fetch"}
 
 
 def test_documents_say_where_they_came_from_and_what_they_are(home: Home, site: Site):

@@ -57,8 +57,8 @@ def write_settings() -> str:
             "Unknown keys and values out of range are rejected.\n",
             "Values are read in this order, the last one wins: default, `ingest.toml`, environment variable, "
             "command-line flag. The variable of a key is `INGEST_`, the section and the key in capitals, "
-            "joined by two underscores: `INGEST_CHUNKS__MAX_TOKENS=256`. Relative paths start at the home "
-            "folder, which `--home` or the variable `INGEST_HOME` sets.\n",
+            "joined by two underscores: `INGEST_CHUNKS__MAX_TOKENS=256`. Relative paths are relative to the "
+            "home folder, which `--home` or the variable `INGEST_HOME` sets.\n",
             *_sections(Settings, ""),
         ]
     )
@@ -79,13 +79,20 @@ def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
     elif model is StagesSettings:
         yield _defaults_of_stages()
     elif keys:
-        yield write_table(("Key", "Type", "Default", "Description"), [_key_row(*key) for key in keys])
+        yield _table_of_keys([_key_row(*key) for key in keys])
     for name, field in model.model_fields.items():
         below = _section(field)
         if below is not None and below[0] is not StageOptions:
             yield from _sections(below[0], ".".join(part for part in (path, name, below[1]) if part))
     if model is StagesSettings:
         yield from _sections(StageOptions, "stages.<name>")
+
+
+def _table_of_keys(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a table of keys, or a line if they differ only in their names."""
+    if len(rows) > 1 and len({row[1:] for row in rows}) == 1:
+        return f"{', '.join(row[0] for row in rows)}: each {rows[0][1]}; default {rows[0][2]}.\n"
+    return write_table(("Key", "Type", "Default", "Description"), rows)
 
 
 def _section(field: FieldInfo) -> tuple[type[BaseModel], str] | None:

@@ -154,7 +154,7 @@ def test_a_refused_connection_is_unreachable():
         (
             refused(404),
             EndpointRefused,
-            "status 404.* also for a harmless text. Check model, dim and remote",
+            "status 404.* also for a short test text. Check model, dim and remote",
         ),
         (refused(405), EndpointRefused, "status 405"),
         (
@@ -167,7 +167,7 @@ def test_a_refused_connection_is_unreachable():
             EndpointRefused,
             "it redirects to /v2/embed",
         ),
-        (refused(400), EndpointRefused, "also for a harmless text"),
+        (refused(400), EndpointRefused, "also for a short test text"),
         (
             Reply(b'{"error": {"code": "insufficient_quota"}}', 429),
             EndpointDenied,

@@ -76,7 +76,7 @@ def test_a_text_that_the_endpoint_fails_on_fails_alone(reply: Reply):
 
 def test_a_text_that_the_endpoint_fails_on_is_named_and_not_retried_in_this_run():
     """Also after earlier successes, and if it is alone in its request."""
-    says = "status 500.* fails on this text only: a harmless one succeeded.$"
+    says = "status 500.* fails on this text only: a test text succeeded.$"
     with serving(poisoned(refused(500), "bad")) as server, embedder_of(server, retries=0) as embedder:
         embedder.embed(["warm up"])
         for texts in (["one", "two", "bad"], ["bad"]):
@@ -238,7 +238,7 @@ def _asked(server: VectorServer) -> list[list[str]]:
 @pytest.mark.parametrize("is_first", [True, False], ids=["the first of all", "later"])
 def test_a_text_that_a_gateway_blocks_fails_alone(reply: Reply, is_first: bool):
     """It is named, and the next document gets its vectors at once."""
-    says = f"status {reply.status}.* rejects only this text: a harmless one succeeded"
+    says = f"status {reply.status}.* rejects only this text: a test text succeeded"
     with serving(poisoned(reply, "bad")) as server, embedder_of(server) as embedder:
         if not is_first:
             embedder.embed(["warm up"])

@@ -122,8 +122,8 @@ def test_the_error_for_an_invalid_weight_names_the_chunk() -> None:
     [
         ({"architectures": ["BertModel"]}, "is not a masked-language model .*BertModel"),
         ({"architectures": None}, "architectures in its config.json: none"),
-        ({"vocab_size": None}, "does not set 'vocab_size'"),
-        ({"max_position_embeddings": None}, "does not set 'max_position_embeddings'"),
+        ({"vocab_size": None}, "'vocab_size' must be a positive integer, got None"),
+        ({"max_position_embeddings": None}, "'max_position_embeddings' must be a positive integer, got None"),
         ("tokenizer.json", "has no tokenizer.json. Set a complete model folder"),
         ("model.safetensors", "has no weights"),
         ("config.json", "has no config.json. Set a complete model folder"),

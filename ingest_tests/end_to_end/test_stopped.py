@@ -53,7 +53,7 @@ def test_an_exceeded_budget_stops_the_stage_and_all_report_the_same_numbers(
         == description
         == (
             f"doctags stopped after {budget + 1} of {finished} finished items failed: the error budget is "
-            f"{budget}. Finished documents are kept. Run again to continue."
+            f"{budget} (error_budget). Finished documents are kept. Run again to continue."
         )
     )
     assert totals["failed"] == budget + 1

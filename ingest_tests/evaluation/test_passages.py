@@ -66,7 +66,7 @@ def test_a_span_inside_a_word_counts_as_the_word(span: str):
     passages = passages_of({"t": TEXT}, {"q": ("t", [(start, start + len(span))])}, [("c", "t", TEXT)])
 
     assert passages.overlap("q", ["c"]).as_dict()["token_recall"] == 1.0
-    assert ("t", 4) in passages.wanted["q"]
+    assert ("t", 4) in passages.relevant["q"]
 
 
 def test_repeated_text_is_matched_in_order():

@@ -37,9 +37,9 @@ def test_the_lowest_number_wins_in_any_order(ledger: Ledger) -> None:
     """The later document's batch must run again when an earlier document claims the text."""
     claims = Claims(ledger)
 
-    first = claims.settle("late", [claim(7, "text"), claim(8, "text"), claim(9, "other")])
+    first = claims.replace("late", [claim(7, "text"), claim(8, "text"), claim(9, "other")])
     alone = repeats(claims, "late")
-    second = claims.settle("early", [claim(3, "text")])
+    second = claims.replace("early", [claim(3, "text")])
 
     assert (first, second) == (set(), {"late"})
     assert alone == {"d7": None, "d8": "d7", "d9": None}
@@ -50,20 +50,20 @@ def test_the_lowest_number_wins_in_any_order(ledger: Ledger) -> None:
 def test_when_the_original_is_removed_the_next_document_replaces_it(ledger: Ledger) -> None:
     """Deleted, or changed to another text."""
     claims = Claims(ledger)
-    claims.settle("early", [claim(1, "text"), claim(2, "else")])
-    claims.settle("late", [claim(5, "text"), claim(6, "text")])
+    claims.replace("early", [claim(1, "text"), claim(2, "else")])
+    claims.replace("late", [claim(5, "text"), claim(6, "text")])
 
-    touched = claims.settle("early", [claim(1, "changed"), claim(2, "else")])
+    touched = claims.replace("early", [claim(1, "changed"), claim(2, "else")])
 
     assert touched == {"late"}
     assert repeats(claims, "late") == {"d5": None, "d6": "d5"}
-    assert claims.settle("early", []) == set(), "no other batch repeated those"
+    assert claims.replace("early", []) == set(), "no other batch repeated those"
 
 
 def test_a_rejected_document_is_not_an_original(ledger: Ledger) -> None:
     """Otherwise a text could be lost altogether."""
     claims = Claims(ledger)
-    claims.settle(
+    claims.replace(
         "a", [claim(1, "text", is_eligible=False), claim(2, "text"), claim(3, "text", is_eligible=False)]
     )
 
@@ -73,7 +73,7 @@ def test_a_rejected_document_is_not_an_original(ledger: Ledger) -> None:
 def test_a_document_without_text_repeats_no_other(ledger: Ledger) -> None:
     """Two empty documents are not duplicates."""
     claims = Claims(ledger)
-    claims.settle("a", [claim(1, None), claim(2, None)])
+    claims.replace("a", [claim(1, None), claim(2, None)])
 
     assert repeats(claims, "a") == {"d1": None, "d2": None}
 
@@ -81,17 +81,17 @@ def test_a_document_without_text_repeats_no_other(ledger: Ledger) -> None:
 def test_the_same_claims_again_change_nothing(ledger: Ledger) -> None:
     """A rerun costs only what changed."""
     claims = Claims(ledger)
-    claims.settle("a", [claim(1, "text")])
-    claims.settle("b", [claim(2, "text")])
+    claims.replace("a", [claim(1, "text")])
+    claims.replace("b", [claim(2, "text")])
 
-    assert claims.settle("a", [claim(1, "text")]) == set()
+    assert claims.replace("a", [claim(1, "text")]) == set()
 
 
 def test_concurrent_calls_end_like_sequential_ones(ledger: Ledger) -> None:
     """Every document whose status changed belongs to a batch that was returned or settled later."""
     claims = Claims(ledger)
     by_batch = {f"b{n}": [claim(10 * n + k, f"text {k}") for k in range(5)] for n in range(1, 9)}
-    threads = [threading.Thread(target=claims.settle, args=each) for each in by_batch.items()]
+    threads = [threading.Thread(target=claims.replace, args=each) for each in by_batch.items()]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -119,26 +119,26 @@ def near_duplicates(claims: Claims, *batches: str) -> dict[str, str | None]:
 def test_of_similar_documents_the_lowest_number_is_kept(ledger: Ledger) -> None:
     """A chain of small changes keeps its start, as do documents that resemble only a removed one."""
     claims = Claims(ledger)
-    claims.settle("late", [near(4, "bcd"), near(5, "cde")], ALIKE)
+    claims.replace("late", [near(4, "bcd"), near(5, "cde")], ALIKE)
     first = near_duplicates(claims, "late")
 
-    touched = claims.settle("early", [near(1, "abc")], ALIKE)
+    touched = claims.replace("early", [near(1, "abc")], ALIKE)
 
     assert first == {"d4": None, "d5": "d4"}
     assert touched == {"late"}
     assert near_duplicates(claims, "early", "late") == {"d1": None, "d4": "d1", "d5": None}
     assert claims.of("late")["d4"].similarity == 0.5
-    assert claims.settle("early", [], ALIKE) == {"late"}
+    assert claims.replace("early", [], ALIKE) == {"late"}
     assert near_duplicates(claims, "late") == first
 
 
 def test_without_a_rule_near_duplicates_are_released(ledger: Ledger) -> None:
     """The setting can be turned off."""
     claims = Claims(ledger)
-    claims.settle("a", [near(1, "abc"), near(2, "abcd")], ALIKE)
+    claims.replace("a", [near(1, "abc"), near(2, "abcd")], ALIKE)
     assert near_duplicates(claims, "a") == {"d1": None, "d2": "d1"}
 
-    claims.settle("a", [claim(1, "abc"), claim(2, "abcd")])
+    claims.replace("a", [claim(1, "abc"), claim(2, "abcd")])
 
     assert near_duplicates(claims, "a") == {"d1": None, "d2": None}
 
@@ -164,9 +164,9 @@ def test_near_duplicates_do_not_depend_on_the_order(
             ledger = Ledger(Path(folder) / "ledger.sqlite")
             claims = Claims(ledger)
             for batch in order:
-                claims.settle(batch, [c for _, (b, c) in every.items() if b == batch], ALIKE)
+                claims.replace(batch, [c for _, (b, c) in every.items() if b == batch], ALIKE)
             for batch in order:
-                claims.settle(
+                claims.replace(
                     batch, [c for s, (b, c) in every.items() if b == batch and s not in gone], ALIKE
                 )
             standing = {i: s for batch in order for i, s in claims.of(batch).items()}
@@ -218,7 +218,7 @@ def test_any_order_of_batches_gives_the_same_result(
             if not waiting:
                 break
             batch = waiting.pop(0)
-            touched = claims.settle(batch, by_batch[batch])
+            touched = claims.replace(batch, by_batch[batch])
             known[batch] = repeats(claims, batch)
             waiting += sorted(touched - set(waiting))
         ledger.close()

@@ -109,7 +109,7 @@ def test_version_1_is_upgraded_with_all_its_data(version_1: Path | str) -> None:
         Document("docs:b.md", "docs", "b.md", "bb", 6, 7, "2024-05-01-0001", 2, 3.5),
     ]
     assert ledger.batches() == {"2024-05-01-0001": 4}
-    assert ledger.complete_mark("2024-05-01-0001") == "mark"
+    assert ledger.complete_fingerprint("2024-05-01-0001") == "mark"
     assert ledger.problems() == [("docs", "c.md", "cannot be read")]
     with ledger.begin() as connection:
         assert schema.version_of(connection) == schema.LEDGER_VERSION

@@ -22,7 +22,10 @@ def test_a_budget_of_zero_stops_on_the_first_failure():
     assert (outcome.succeeded, outcome.failed) == (1, 1)
     assert 0 < outcome.cancelled <= 4
     assert adds_up(outcome)
-    assert outcome.cancelled_reason == "stopped after 1 of 2 finished items failed: the error budget is 0"
+    assert (
+        outcome.cancelled_reason
+        == "stopped after 1 of 2 finished items failed: the error budget is 0 (error_budget)"
+    )
 
 
 def test_a_budget_of_two_allows_two():
@@ -31,7 +34,10 @@ def test_a_budget_of_two_allows_two():
     outcome = run_stage(RunSpec(plan, by_name, StageOptions(error_budget=2), backend=ThreadBackend(1)))
 
     assert (outcome.succeeded, outcome.failed, outcome.cancelled) == (1, 3, 2)
-    assert outcome.cancelled_reason == "stopped after 3 of 4 finished items failed: the error budget is 2"
+    assert (
+        outcome.cancelled_reason
+        == "stopped after 3 of 4 finished items failed: the error budget is 2 (error_budget)"
+    )
 
 
 def test_no_budget_never_stops():
@@ -49,7 +55,7 @@ def test_a_stage_with_a_high_failed_share_stops_after_twenty_items():
 
     assert outcome.failed == 20
     assert outcome.cancelled_reason == (
-        "stopped because 20 of 20 finished items failed (100%): the limit is 50%"
+        "stopped because 20 of 20 finished items failed (100%): the limit is 50% (max_failed_share)"
     )
 
 
@@ -121,7 +127,10 @@ def test_items_that_cannot_be_submitted_count_as_failures(tmp_path):
 
     assert (outcome.failed, outcome.cancelled) == (2, outcome.scheduled - 2)
     assert {error.code for error in outcome.errors} == {"E_EXECUTION_SUBMIT"}
-    assert outcome.cancelled_reason == "stopped after 2 of 2 finished items failed: the error budget is 1"
+    assert (
+        outcome.cancelled_reason
+        == "stopped after 2 of 2 finished items failed: the error budget is 1 (error_budget)"
+    )
     statuses = Counter(row.status for row in read_manifest(manifest.path))
     assert statuses == {"failed": 2, "cancelled": outcome.cancelled}
 

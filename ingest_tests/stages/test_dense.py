@@ -115,8 +115,12 @@ def run(dense: DenseStage, table: Table, home: Path, context: ItemContext | None
         ("nan", "The vector of chunk bad-1 is not finite", ["nan"]),
         ("zero", "The vector of chunk bad-1 is all zeros", ["zero"]),
         ("wide", "The vector of chunk bad-0 has the shape", ["two", "wide"]),
-        ("short", "returned 1 vectors for 2 chunks, from chunk bad-1 on", ["two", "short"]),
-        ("nothing", "returned 0 vectors for 2 chunks, from chunk bad-0 on", ["two", "nothing"]),
+        ("short", "returned 1 vectors for 2 chunks; the first without a vector is bad-1", ["two", "short"]),
+        (
+            "nothing",
+            "returned 0 vectors for 2 chunks; the first without a vector is bad-0",
+            ["two", "nothing"],
+        ),
     ],
 )
 def test_a_bad_vector_fails_only_its_own_document(

@@ -16,7 +16,7 @@ from ingest_assets.stages.dense import require_vectors
         ([[1.0, 0.0], [np.nan, 1.0]], "chunk second is not finite, or its length overflows", "second"),
         ([[np.inf, 0.0], [1.0, 1.0]], "chunk first is not finite, or its length overflows", "first"),
         ([[3e38, 3e38], [1.0, 1.0]], "chunk first is not finite, or its length overflows", "first"),
-        ([[1.0, 0.0]], "returned 1 vectors for 2 chunks, from chunk second on", "second"),
+        ([[1.0, 0.0]], "returned 1 vectors for 2 chunks; the first without a vector is second", "second"),
         ([[1.0, 0.0]] * 3, "returned 3 vectors for 2 chunks", "second"),
         ([], "returned 0 vectors for 2 chunks", "first"),
         (None, "returned 0 vectors for 2 chunks", "first"),

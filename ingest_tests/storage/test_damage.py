@@ -11,7 +11,7 @@ import pytest
 from ingest_assets.core.errors import TableDamaged
 from ingest_assets.core.layout import Layout
 from ingest_assets.storage.locks import FileLock
-from ingest_assets.storage.parquet import detect_damage, quarantine_if_damaged
+from ingest_assets.storage.parquet import detect_damage, quarantine_if_damaged, read_footer
 
 BATCH = "2026-01-01-0001"
 
@@ -36,6 +36,15 @@ def test_an_error_of_the_system_does_not_count_as_damage(tmp_path: Path, number:
     """A busy machine must not lose a valid table."""
     with pytest.raises(OSError, match=os.strerror(number)), detect_damage(tmp_path / "table"):
         raise OSError(number, os.strerror(number))
+
+
+def test_a_table_that_cannot_be_opened_does_not_count_as_missing(tmp_path: Path) -> None:
+    """Otherwise its documents would be computed again, and the intact table replaced."""
+    path = tmp_path / "loop.parquet"
+    path.symlink_to(path)
+
+    with pytest.raises(OSError, match="symbolic links"):
+        read_footer(path)
 
 
 def test_too_little_memory_does_not_count_as_damage(tmp_path: Path) -> None:

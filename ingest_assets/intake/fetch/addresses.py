@@ -63,13 +63,18 @@ def _one_line(text: str) -> str:
     return "".join(visible).strip()
 
 
+_PRIVATE = ("private", "loopback", "link-local")  # allowed with `fetch.allow_private`
+
+
 def require_allowed(host: str, address: str, *, allow_private: bool) -> None:
     """Raise `AddressRefused` for an address that is not public."""
     kind = _kind(ipaddress.ip_address(address.partition("%")[0]))  # without the interface of fe80::1%eth0
-    if kind is None or (allow_private and kind in ("private", "loopback", "link-local")):
+    if kind is None or (allow_private and kind in _PRIVATE):
         return
     where = host if host == address else f"{host} ({address})"
-    advice = "" if allow_private else "; set fetch.allow_private = true if you trust it"
+    advice = "; correct the URL"
+    if kind in _PRIVATE:
+        advice = "; set fetch.allow_private = true if you trust it"
     raise AddressRefused(f"{where} is a {kind} address{advice}.", detail={"host": host, "address": address})
 
 

@@ -63,7 +63,7 @@ def _inflated(pieces: Iterable[bytes], name: str, url: str) -> Iterator[bytes]:
             waiting = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
             may_hold_more = len(plain) == PIECE_BYTES and not inflater.eof
     if inflater is not None and not inflater.eof:
-        raise BodyCutOff(f"{url} ended within its {name} data; will be retried.", detail={"url": url})
+        raise BodyCutOff(f"{url}: the {name} data is cut off.", detail={"url": url})
 
 
 def _starts_member(waiting: bytes, name: str) -> bool:

@@ -11,7 +11,7 @@ class FetchError(ItemError):
 
     category: Category = "io"
     code = "E_FETCH"
-    is_host_trouble: ClassVar[bool] = False  # counts against the host's circuit breaker
+    is_host_failure: ClassVar[bool] = False  # counts against the host's circuit breaker
 
 
 class UrlRefused(FetchError):
@@ -33,7 +33,7 @@ class NameUnknown(FetchError):
 
     code = "E_FETCH_DNS"
     retryable = True
-    is_host_trouble = True
+    is_host_failure = True
 
 
 class ConnectionFailed(FetchError):
@@ -41,7 +41,7 @@ class ConnectionFailed(FetchError):
 
     code = "E_FETCH_CONNECTION"
     retryable = True
-    is_host_trouble = True
+    is_host_failure = True
 
 
 class BodyCutOff(FetchError):
@@ -49,7 +49,7 @@ class BodyCutOff(FetchError):
 
     code = "E_FETCH_CUT_OFF"
     retryable = True
-    is_host_trouble = True
+    is_host_failure = True
 
 
 class FetchTimeout(FetchError):
@@ -58,7 +58,7 @@ class FetchTimeout(FetchError):
     category = "timeout"
     code = "E_FETCH_TIMEOUT"
     retryable = True
-    is_host_trouble = True
+    is_host_failure = True
 
 
 class CertificateRefused(FetchError):
@@ -109,7 +109,7 @@ class ServerUnavailable(FetchError):
     category = "provider"
     code = "E_FETCH_UNAVAILABLE"
     retryable = True
-    is_host_trouble = True
+    is_host_failure = True
 
 
 class RateLimited(FetchError):
@@ -148,7 +148,7 @@ class UnexpectedStatus(FetchError):
     code = "E_FETCH_STATUS"
 
 
-class HostResting(FetchError):
+class HostPaused(FetchError):
     """No request was made: the host is paused, because it failed too often or sent `Retry-After`."""
 
     category = "provider"
@@ -184,8 +184,6 @@ ADVICE: Mapping[type[FetchError], str] = {
     RequestRefused: "correct the URL",
     AccessDenied: "ask the site for access, or remove the document",
     NotFound: "correct the URL, or remove the document",
-    ServerUnavailable: "will be retried",
-    RateLimited: "will be retried",
     UnexpectedStatus: "open the URL in a browser to see what it is",
 }
 
@@ -195,7 +193,8 @@ def status_error(status: int, reason: str, url: str, retry_after_s: float | None
     kind = STATUS_ERRORS.get(status, UnexpectedStatus)
     wait = "" if retry_after_s is None else f" (Retry-After: {retry_after_s:.0f} s)"
     words = " ".join(f"{status} {reason}".split())
+    advice = f"; {ADVICE[kind]}" if kind in ADVICE else ""
     return kind(
-        f"{url} answered {words}{wait}; {ADVICE[kind]}.",
+        f"{url} returned {words}{wait}{advice}.",
         detail={"url": url, "status": status, "retry_after_s": retry_after_s},
     )

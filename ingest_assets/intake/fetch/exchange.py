@@ -101,10 +101,10 @@ class Exchange:
             error.detail.setdefault("url", where["url"])
             raise
         except httpcore.TimeoutException as error:
-            text = f"{shown(url)} sent nothing for {self._options.idle_timeout_s:g} s; will be retried."
+            text = f"{shown(url)} sent nothing for {self._options.idle_timeout_s:g} s (fetch.idle_timeout_s)."
             if isinstance(error, httpcore.ConnectTimeout):
                 limit_s = self._options.connect_timeout_s
-                text = f"{shown(url)} accepted no connection within {limit_s:g} s; will be retried."
+                text = f"{shown(url)} accepted no connection within {limit_s:g} s (fetch.connect_timeout_s)."
             raise errors.FetchTimeout(text, detail=where) from error
         except (httpcore.NetworkError, httpcore.ProxyError) as error:
             raise _network_error(error, url, is_body=is_body) from error
@@ -160,8 +160,10 @@ def _network_error(error: Exception, url: httpx.URL, *, is_body: bool) -> errors
             text = f"{shown(url)} has an invalid TLS certificate ({reason}); tell the site's owner."
             return errors.CertificateRefused(text, detail=detail)
     if is_body:
-        return errors.BodyCutOff(f"{shown(url)} broke off; will be retried.", detail=detail)
+        return errors.BodyCutOff(
+            f"{shown(url)}: the connection closed before the download was complete.", detail=detail
+        )
     numbered = (cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror)
     reason = next(numbered, "the connection was closed").lower()
-    text = f"{shown(url)} did not respond ({reason}); will be retried."
+    text = f"{shown(url)} did not respond ({reason})."
     return errors.ConnectionFailed(text, detail=detail)

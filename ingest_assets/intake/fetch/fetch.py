@@ -161,7 +161,7 @@ class Fetcher:
                     raise
         except FetchError as error:
             # Without a request (the host is paused or refused) there is no result to count.
-            if error.is_host_trouble:
+            if error.is_host_failure:
                 self._hosts.failed(exchange.host)
             elif exchange.has_answer:
                 self._hosts.answered(exchange.host)
@@ -232,9 +232,7 @@ class Fetcher:
         if response.status_code == 206 and total is not None and total != download.size_bytes:
             # The range itself may have been shorter than the document.
             url = shown(response.url)
-            raise BodyCutOff(
-                f"{url} sent {download.size_bytes} of {total} bytes; will be retried.", detail={"url": url}
-            )
+            raise BodyCutOff(f"{url} sent {download.size_bytes} of {total} bytes.", detail={"url": url})
         return self._described(response, download.finish(), resumed_from_bytes)
 
     def _read_wire(

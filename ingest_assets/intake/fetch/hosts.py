@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ingest_assets.intake.fetch.errors import HostResting
+from ingest_assets.intake.fetch.errors import HostPaused
 from ingest_assets.intake.fetch.network import Clock
 from ingest_assets.settings.intake import FetchOptions
 
@@ -37,7 +37,7 @@ class Hosts:
     def take_turn(self, host: str, patience_s: float) -> float:
         """Reserve the next request to this host and return the seconds to wait before it.
 
-        Raises `HostResting`, without a reservation, if the wait exceeds `patience_s`.
+        Raises `HostPaused`, without a reservation, if the wait exceeds `patience_s`.
         """
         with self._lock:
             now = self._clock.monotonic_s()
@@ -56,10 +56,10 @@ class Hosts:
             known.next_turn_s = turn_s + self._options.politeness_delay_s
             return turn_s - now
 
-    def _resting(self, host: str, seconds: float, reason: str) -> HostResting:
+    def _resting(self, host: str, seconds: float, reason: str) -> HostPaused:
         until = datetime.fromtimestamp(self._clock.epoch_s() + seconds, UTC)
-        return HostResting(
-            f"{host} is paused until {until:%Y-%m-%d %H:%M:%S} UTC: {reason}; will be retried then.",
+        return HostPaused(
+            f"{host} is paused until {until:%Y-%m-%d %H:%M:%S} UTC: {reason}.",
             detail={"host": host, "retry_after_s": seconds},
         )
 

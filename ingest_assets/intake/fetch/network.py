@@ -44,8 +44,8 @@ class Deadline:
         left = self._ends_s - self._clock.monotonic_s()
         if left <= 0:
             raise FetchTimeout(
-                f"{self._url} was not complete after {self._limit_s:g} s; will be retried. "
-                "If that happens often, raise fetch.total_timeout_s.",
+                f"{self._url} was not complete after {self._limit_s:g} s. "
+                "Raise fetch.total_timeout_s or stages.documents.per_item_timeout_s if that happens often.",
                 detail={"url": self._url},
             )
         return left
@@ -133,7 +133,7 @@ class CheckedDialler(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to a host. Rejects it for a single private address, since the order can change."""
+        """Connect to a host. Rejects it if any address is not allowed, since their order can change."""
         self.peer_closed = False
         addresses = self._resolve(host, port, timeout)
         for address in addresses if host != self.proxy_host else ():
@@ -177,12 +177,13 @@ class CheckedDialler(httpcore.NetworkBackend):
         except queue.Empty:
             self.deadline.left_s()
             raise FetchTimeout(
-                f"{host} was not resolved within {timeout:g} s; will be retried.", detail={"host": host}
+                f"{host} was not resolved within {timeout:g} s (fetch.connect_timeout_s).",
+                detail={"host": host},
             ) from None
         if isinstance(answer, Exception) or not answer:
-            why = answer.strerror or "unknown" if isinstance(answer, OSError) else "not a name"
+            why = answer.strerror or "unknown error" if isinstance(answer, OSError) else "invalid host name"
             raise NameUnknown(
-                f"{host} has no address ({why}); will be retried. Check the URL.",
+                f"{host} has no address ({why}). Check the URL.",
                 detail={"host": host},
             )
         return answer

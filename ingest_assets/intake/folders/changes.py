@@ -24,7 +24,7 @@ _SAME_NAME = "same name as {!r} in another Unicode form; rename one of them"
 
 @dataclass(frozen=True, slots=True)
 class ScanLimits:
-    """Limits of a scan: batch sizes, time for hashing, age of files, and whether an empty folder counts."""
+    """Limits of a scan. With `accepts_empty`, the documents of an empty folder count as deleted."""
 
     batches: BatchLimits = BatchLimits()
     budget_seconds: float = float("inf")
@@ -87,7 +87,7 @@ def find_changes(
     except OSError:  # a parent folder cannot be entered
         exists = False
     if not exists:
-        reason = "folder does not exist; its documents are kept"
+        reason = "folder does not exist or cannot be opened; its documents are kept"
         return Changes(unseen=living, problems=[Problem(str(source.path), reason, is_folder=True)])
     files, problems = _list(source, exclude, known)
     if living and not files and not problems and not limits.accepts_empty:
@@ -98,7 +98,7 @@ def find_changes(
         if file is None:
             changes.unchanged += 1
             continue
-        # It may still be written. A file dated in the future is not young: a clock is wrong.
+        # A young file may still be written. A time in the future means a wrong clock, not a young file.
         is_young = 0 <= clock() - file.mtime_ns / 1e9 < limits.settle_seconds
         if is_young or (changes.hashed and time.monotonic() > deadline):
             changes.waiting += 1

@@ -16,7 +16,7 @@ from ingest_assets.intake.database import in_groups
 from ingest_assets.intake.folders.changes import Changes, Decisions, Hashed, ScanLimits, decide, find_changes
 from ingest_assets.intake.folders.walk import Exclusions, Problem, require_folder
 from ingest_assets.intake.ledger import Ledger, Source, bump, last_seq
-from ingest_assets.intake.queue.acquired import settle_duplicates
+from ingest_assets.intake.queue.catalogue import update_duplicates
 from ingest_assets.intake.schema import batches as batch_table
 from ingest_assets.intake.schema import documents, scan_problems
 
@@ -74,7 +74,7 @@ def scan_sources(
         touched = decisions.touched() | {row["batch"] for row in new}
         if not dry_run:
             _write(connection, decisions, new, now)
-            touched |= settle_duplicates(connection, decisions.hashes(), now)
+            touched |= update_duplicates(connection, decisions.hashes(), now)
             bump(connection, touched)
             for source, changes in scanned:
                 _record_scan(connection, source, changes, now)

@@ -85,10 +85,12 @@ def _walk(folder: Path, prefix: str, root: Path, exclude: Exclusions) -> Iterato
 
 
 def _entry(entry: "os.DirEntry[str]", path: str, root: Path) -> SeenFile | Problem | None:
-    """Return the file of a directory entry, or the problem with it; None for sockets, pipes and devices."""
+    """Return the file of a directory entry, or the problem with it; None for anything else, such as pipes."""
     try:
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root):
-            return Problem(_printable(path), "link points outside the folder; copy the file into the folder")
+            return Problem(
+                _printable(path), "link points outside the folder; copy its target into the folder"
+            )
         if not entry.is_file():
             return None
         if not _is_unicode(path):

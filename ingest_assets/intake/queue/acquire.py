@@ -18,11 +18,11 @@ from ingest_assets.core.errors import DocumentMissing, DocumentUnreadable, ItemE
 from ingest_assets.core.items import Blob
 from ingest_assets.core.ports import BlobStore
 from ingest_assets.intake.fetch import Fetcher, NotModified, Validators
-from ingest_assets.intake.fetch.errors import FetchError, HostResting, NotFound
+from ingest_assets.intake.fetch.errors import FetchError, HostPaused, NotFound
 from ingest_assets.intake.fetch.sniffing import HEAD_BYTES, Sniffer
-from ingest_assets.intake.queue.acquired import Acquired, Catalogue
 from ingest_assets.intake.queue.artifacts import FINAL_STATES, Artifact, Failure, Lease
-from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.catalogue import Acquired, Catalogue
+from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.intake.queue.queue import Queue
 from ingest_assets.intake.queue.quotas import Quotas
 from ingest_assets.settings.intake import QueueOptions
@@ -133,7 +133,7 @@ class QueueServices:
     queue: Queue
     catalogue: Catalogue
     quotas: Quotas
-    measures: Measures
+    measures: QueueMetrics
     options: QueueOptions
 
 
@@ -244,7 +244,7 @@ class Acquirer:
             started_s = time.monotonic()
             got: list[Acquired | NotModified] = []
             error = self._guard(lambda: got.append(self._get(lease.artifact, self._max_seconds, on_bytes)))
-            if not isinstance(error, HostResting | Stopped):
+            if not isinstance(error, HostPaused | Stopped):
                 seconds = time.monotonic() - started_s
                 self._services.measures.fetched(received_bytes, seconds, lease.artifact.resolver)
             with self._lock:
@@ -273,7 +273,7 @@ class Acquirer:
             self._count(lease, None)
         elif isinstance(error, Stopped):
             self._release(lease, 0.0)
-        elif isinstance(error, HostResting):
+        elif isinstance(error, HostPaused):
             self._services.measures.throttled(lease.artifact.resolver)
             self._release(lease, float(error.detail["retry_after_s"]))
         elif isinstance(error, NotFound):

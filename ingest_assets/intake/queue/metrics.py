@@ -58,7 +58,7 @@ class Totals:
     fetch_seconds: float
 
 
-class Measures:
+class QueueMetrics:
     """Counts in a meter, and in the ledger with each `store`. Thread-safe."""
 
     def __init__(self, database: Database, meter: Meter | None = None) -> None:

@@ -184,13 +184,13 @@ class Queue:
         updates = []
         for row in _locked(connection, IN_PROGRESS, artifacts.c.lease_expires <= now):
             attempts, allowed = row["attempts"], self._allowed(row)
-            worker = f"{row['artifact_id']}: its worker {row['leased_by']}"
+            worker = f"{row['artifact_id']}: worker {row['leased_by']}"
             fault = f"{worker} stopped responding (attempt {attempts} of {allowed})"
             if attempts < allowed:
                 failure = Failure("runtime", "E_LEASE_EXPIRED", f"{fault}; retrying.", retryable=True)
                 ending: dict[str, Any] = {"state": "queued", "finished_at": None}
             else:
-                text = f"{fault}; find out what kills its workers, then retry it."
+                text = f"{fault}; check the worker's log and memory, then run `ingest queue retry-failed`."
                 failure = Failure("runtime", "E_ATTEMPTS_EXHAUSTED", text, retryable=False)
                 ending = {"state": "error", "finished_at": now}
             place = {"seq": row["seq"], "not_before": now}

@@ -13,7 +13,7 @@ from io import StringIO
 from math import inf
 from typing import Any
 
-from ingest_assets.parsing.errors import CorruptDocument, GarbledText
+from ingest_assets.parsing.errors import CorruptDocument, DecompressionBomb, GarbledText
 from ingest_assets.parsing.guard.limits import MEBIBYTE, check_table_size, check_unpacked_size
 from ingest_assets.parsing.media import utf16_without_bom
 from ingest_assets.settings.parsing import ParsingOptions
@@ -142,6 +142,11 @@ def check_entities(subject: str, content: bytes, options: ParsingOptions) -> tup
         values.setdefault(name, double or single)  # as in XML, the first declaration counts
     body = _DECLARATION.sub("", text)
     expanded = len(body) + _referred(Counter(_REFERENCE.findall(body)), _sizes(values))
+    if expanded == inf:
+        raise DecompressionBomb(
+            f"{subject} has entities that contain themselves or are nested too deep "
+            f"(limit {MAX_ENTITY_DEPTH}). Remove them."
+        )
     check_unpacked_size(subject, len(content), expanded, options, HARMLESS_MARKUP_BYTES)
     return (f"W_XML_EXTERNAL_ENTITY: {external} declared, none fetched",) if external else ()
 

@@ -185,7 +185,12 @@ def _unpack_stream(stream: PdfObject, contents: PdfContents, options: ParsingOpt
         for piece in inflate(stream):
             size += len(piece)
             if size > limit:
-                check_unpacked_size("A stream of the PDF", packed, inf if is_picture else size, options)
+                if is_picture:
+                    raise DecompressionBomb(
+                        f"An image in the PDF has more than {options.max_image_megapixels} million pixels. "
+                        "Scale it down or raise parsing.max_image_megapixels."
+                    )
+                check_unpacked_size("A stream of the PDF", packed, size, options)
             if (is_form or is_objects) and size <= _KEPT_BYTES:
                 unpacked += piece
     except zlib.error:

@@ -102,7 +102,7 @@ class Facts:
         return different_words(self.document.text)
 
     @cached_property
-    def loose_text(self) -> str:
+    def text_outside_tables(self) -> str:
         """The text outside tables, code and formulas."""
         return "\n".join(
             b.text for b in self.document.blocks if b.label not in (TABLE_ROW, "code", "formula")

@@ -81,16 +81,16 @@ def _is_vowel(letter: str) -> bool:
     return unicodedata.normalize("NFD", letter)[0] in _VOWELS
 
 
-def torn_share(text: str) -> float:
+def single_letter_share(text: str) -> float:
     """Return the share of single Latin letters: `T h e  b r i d g e`."""
     alone = sum(len(word) == 1 and word.isascii() and word.isalpha() for word in text.split())
     return alone / max(meaningful_chars(text), MIN_LETTERS)
 
 
-def unbroken_share(facts: Facts) -> float:
+def run_together_share(facts: Facts) -> float:
     """Return the share of text in impossibly long words, from lost spaces or encoded bytes; 0 if there is a
     whole sentence of other words."""
-    text = facts.loose_text
+    text = facts.text_outside_tables
     # Long names in code have a capital for every word.
     runs = [run for run in _RUN_TOGETHER.findall(text) if sum(map(str.isupper, run)) <= 0.08 * len(run)]
     for run in _LONG.findall(text):

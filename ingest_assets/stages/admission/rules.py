@@ -22,8 +22,8 @@ from ingest_assets.stages.admission.garbled import (
     MOJIBAKE,
     glyph_share,
     mojibake_share,
-    torn_share,
-    unbroken_share,
+    run_together_share,
+    single_letter_share,
     unsayable_share,
 )
 from ingest_assets.stages.admission.language import is_language
@@ -113,7 +113,7 @@ def _unless_partly_clean(
 
 def garbled_words(facts: Facts, limits: StructureOptions) -> Rejection | None:
     """Unpronounceable words, words split into letters, words run together, encoded bytes."""
-    sample = " ".join(samples(facts.loose_text, _SAMPLES, _SAMPLE_CHARS))
+    sample = " ".join(samples(facts.text_outside_tables, _SAMPLES, _SAMPLE_CHARS))
     # Replaced letters have no detectable language. Nor do code and part numbers, which are excluded.
     may_be_unsayable = (
         facts.detected.score < _KNOWN_LANGUAGE
@@ -123,8 +123,8 @@ def garbled_words(facts: Facts, limits: StructureOptions) -> Rejection | None:
     unsayable = unsayable_share(sample) if may_be_unsayable else 0.0
     return (
         above("garbled_words", unsayable, limits.max_unsayable_share)
-        or above("garbled_words", torn_share(sample), limits.max_broken_word_share)
-        or above("garbled_words", unbroken_share(facts), limits.max_broken_word_share)
+        or above("garbled_words", single_letter_share(sample), limits.max_broken_word_share)
+        or above("garbled_words", run_together_share(facts), limits.max_broken_word_share)
     )
 
 
@@ -161,7 +161,7 @@ def too_many_digits(facts: Facts, limits: StructureOptions) -> Rejection | None:
     """Numbers without words that a search could find. Tables of numbers are accepted."""
     if facts.share("digit") <= limits.max_digit_share or facts.kinds["letter"] > limits.max_rest_chars:
         return None
-    loose = "".join(facts.loose_text.split())
+    loose = "".join(facts.text_outside_tables.split())
     if len(loose) * 2 < facts.visible:
         return None
     return above("too_many_digits", sum(map(str.isdigit, loose)) / len(loose), limits.max_digit_share)

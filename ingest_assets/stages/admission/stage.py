@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 # Keys of an item's meta: the fingerprint of the document and the rules, and its duplicate status.
-CONTENT_FINGERPRINT = "basis"
-DUPLICATE_STATUS = "standing"
+CONTENT_FINGERPRINT = "content_fingerprint"
+DUPLICATE_STATUS = "duplicate_status"
 _JUDGEMENT_COLUMNS = (
     "text_hash",
     "chars",
@@ -90,8 +90,9 @@ class AdmissionStage(Stage):
     def after_batch(self, batch: AfterBatch) -> list[WorkItem]:
         """Store the batch's duplicate claims, and decide the rows again whose verdict changes.
 
-        Documents of other batches whose status changed must run again; the ledger marks them. Another batch
-        can do the same to this one at any time, so this plans before it decides the rows, and not after.
+        If this changes the status of documents in other batches, the ledger records that they must run
+        again. Another batch can change statuses of this one at any time, so the plan is made first, and the
+        rows are decided from that plan.
         """
         from ingest_assets.stages.admission.judge import similarity
 
@@ -105,7 +106,7 @@ class AdmissionStage(Stage):
         near = self.options.near_duplicates
         rule = SimilarityRule(near.threshold, similarity) if near.enabled else None
         claims = [self.claim(item, rows[doc_id]) for doc_id, item in current.items()]
-        statuses = batch.settle_claims(claims, rule)
+        statuses = batch.update_claims(claims, rule)
         if all(
             _as_meta(statuses.get(d), i.meta[CONTENT_FINGERPRINT]) == i.meta[DUPLICATE_STATUS]
             for d, i in current.items()

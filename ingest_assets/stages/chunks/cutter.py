@@ -198,18 +198,18 @@ class FastChunker(HybridChunker):
 # Joining of small chunks.
 
 
-def merge_small(pieces: Sequence[Piece], cut: ResolvedOptions, count: TokenCounter) -> list[Piece]:
+def merge_small(pieces: Sequence[Piece], options: ResolvedOptions, count: TokenCounter) -> list[Piece]:
     """Join each piece below `min_tokens` with the one before or after it, where the result fits.
 
     The first pass joins under the same headings, up to the chunk's limit. The second joins across soft
     barriers (a change of headings, and both sides of a table), but only while the result stays
     `soft_barrier_margin` below `max_tokens`: chunks must not be padded with the start of another subject.
     """
-    if not cut.min_tokens:
+    if not options.min_tokens:
         return list(pieces)
-    within = _join(pieces, cut.min_tokens, cut.new_tokens, count, across=False)
-    limit = min(cut.new_tokens, cut.max_tokens - cut.soft_barrier_margin)
-    return _join(within, cut.min_tokens, limit, count, across=True)
+    within = _join(pieces, options.min_tokens, options.new_tokens, count, across=False)
+    limit = min(options.new_tokens, options.max_tokens - options.soft_barrier_margin)
+    return _join(within, options.min_tokens, limit, count, across=True)
 
 
 def _join(
@@ -247,21 +247,21 @@ def _both(before: Piece, after: Piece) -> Piece:
 # Overlaps: chunks that begin with the last words of the chunk before.
 
 _WORD = re.compile(r"\S+")
-_LETTERS_PER_TOKEN = 40  # words are searched in this many letters of a text's end, per token of overlap
+_CHARS_PER_TOKEN = 40  # words are searched in this many characters at the end of a text, per token of overlap
 
 
-def add_overlaps(pieces: Sequence[Piece], cut: ResolvedOptions, count: TokenCounter) -> list[Piece]:
+def add_overlaps(pieces: Sequence[Piece], options: ResolvedOptions, count: TokenCounter) -> list[Piece]:
     """Add the end of the previous piece to each piece under the same headings.
 
     An overlap has whole words, at most `overlap_tokens`, and fits into the chunk. There is none with tables:
     half a row means nothing.
     """
-    if not cut.overlap_tokens:
+    if not options.overlap_tokens:
         return list(pieces)
-    return [*pieces[:1], *(_add_overlap(before, piece, cut, count) for before, piece in pairwise(pieces))]
+    return [*pieces[:1], *(_add_overlap(before, piece, options, count) for before, piece in pairwise(pieces))]
 
 
-def _add_overlap(before: Piece, piece: Piece, cut: ResolvedOptions, count: TokenCounter) -> Piece:
+def _add_overlap(before: Piece, piece: Piece, options: ResolvedOptions, count: TokenCounter) -> Piece:
     """Return the piece with the longest possible overlap."""
     last, first = before.items[-1], piece.items[0]
     if before.headings != piece.headings or is_table_item(last) or is_table_item(first):
@@ -270,13 +270,13 @@ def _add_overlap(before: Piece, piece: Piece, cut: ResolvedOptions, count: Token
     last_line = before.text.rfind(DELIMITER) + 1 if any(map(is_table_item, before.items)) else 0
     glue = " " if last.self_ref == first.self_ref else DELIMITER
     # Try word boundaries, the longest overlap first; never all of the text, nor anything before `last_line`.
-    earliest = max(last_line, len(before.text) - cut.overlap_tokens * _LETTERS_PER_TOKEN)
+    earliest = max(last_line, len(before.text) - options.overlap_tokens * _CHARS_PER_TOKEN)
     starts = [word.start() for word in _WORD.finditer(before.text, earliest)]
     is_whole_line = 0 < earliest == last_line
-    for start in starts[0 if is_whole_line else 1 :][-cut.overlap_tokens :]:
+    for start in starts[0 if is_whole_line else 1 :][-options.overlap_tokens :]:
         end = before.text[start:].rstrip()
         longer = replace(piece, repeated=end + glue)
-        if count(end) <= cut.overlap_tokens and count(longer.contextualized) <= cut.max_tokens:
+        if count(end) <= options.overlap_tokens and count(longer.contextualized) <= options.max_tokens:
             return longer
     return piece
 
@@ -284,22 +284,24 @@ def _add_overlap(before: Piece, piece: Piece, cut: ResolvedOptions, count: Token
 class Cutter:
     """Cuts documents with a tokenizer that is loaded once. Not thread-safe.
 
-    `cut.tables` decides how tables that do not fit are written and cut. `docling` repeats a header that
-    Docling's triplets do not have, and begins each piece with the rule below it; `values` leaves both out,
-    because each value has its column's name. `rows` and `values` are packed by our own code, so that one long
-    row, or a caption, does not break up the others.
+    `options.tables` decides how tables that do not fit are written and cut. With `docling`, each piece of a
+    table begins with the header line or its rule, as in Docling, although its triplets need none; with
+    `values` it does not, because each value has its column's name. `rows` and `values` are packed by our own
+    code, so that one long row, or a caption, does not break up the others.
     """
 
-    def __init__(self, tokenizer: Any, cut: ResolvedOptions) -> None:
-        self._cut = cut
+    def __init__(self, tokenizer: Any, options: ResolvedOptions) -> None:
+        self._options = options
         self.count = open_counter(tokenizer)
         writers: dict[Tables, BaseTableSerializer]
         writers = {"docling": TripletWriter(), "values": ValuesWriter(), "rows": RowsWriter()}
         self._chunker = FastChunker(
-            tokenizer=CountingTokenizer(tokenizer=tokenizer, max_tokens=cut.new_tokens, counter=self.count),
-            merge_peers=cut.merge_peers,
-            serializer_provider=SharedWriter(writers[cut.tables]),
-            tables=cut.tables,
+            tokenizer=CountingTokenizer(
+                tokenizer=tokenizer, max_tokens=options.new_tokens, counter=self.count
+            ),
+            merge_peers=options.merge_peers,
+            serializer_provider=SharedWriter(writers[options.tables]),
+            tables=options.tables,
         )
 
     def pieces(self, document: DoclingDocument) -> tuple[list[Piece], int]:
@@ -309,17 +311,17 @@ class Cutter:
         """
         chunks = self._chunk(document) or self._chunk_plain_text(document)
         visible = [piece for piece in chunks if is_visible(piece.text)] or chunks
-        pieces = merge_small(visible, self._cut, self.count)
-        return add_overlaps(pieces, self._cut, self.count), len(chunks) - len(visible)
+        pieces = merge_small(visible, self._options, self.count)
+        return add_overlaps(pieces, self._options, self.count), len(chunks) - len(visible)
 
     def _chunk(self, document: DoclingDocument) -> list[Piece]:
-        """Run Docling's chunker. It lists an item once per merged part; only `docling` keeps the repeats."""
+        """Run Docling's chunker. It lists an item once per merged part; only `docling` tables keep these."""
         pieces = []
         try:
             for chunk in self._chunker.chunk(document):
                 if isinstance(chunk, DocChunk):
                     items: Sequence[Any] = chunk.meta.doc_items
-                    items = items if self._cut.tables == "docling" else unique_items(items)
+                    items = items if self._options.tables == "docling" else unique_items(items)
                     pieces.append(Piece(chunk.text, tuple(chunk.meta.headings or ()), items))
         finally:
             self._chunker.serializer_provider.writer = None  # it would keep the document in memory

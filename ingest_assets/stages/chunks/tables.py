@@ -78,19 +78,19 @@ def _groups(names: Sequence[str], rows: Sequence[Sequence[str]], budget: TokenBu
     """
     border = budget.count("|")
     left = budget.max_tokens - 3 * border
-    heads = [width + budget.count(" - |") for width in _widths(names, budget)]
-    widths = list(zip(*(_widths(row, budget) for row in rows), strict=True))
-    bodies = [
+    header_tokens = [tokens + budget.count(" - |") for tokens in _token_counts(names, budget)]
+    cell_tokens = list(zip(*(_token_counts(row, budget) for row in rows), strict=True))
+    row_tokens = [
         [0 if head + cell > left else cell for cell in cells]
-        for head, cells in zip(heads, widths, strict=True)
+        for head, cells in zip(header_tokens, cell_tokens, strict=True)
     ]
-    is_named = _SHORT * (heads[0] + max(widths[0])) <= budget.max_tokens
+    repeats_first = _SHORT * (header_tokens[0] + max(cell_tokens[0])) <= budget.max_tokens
 
     def longest(start: Sequence[int], begin: int) -> list[int]:
         group, head, body = list(start), 0, [0] * len(rows)
         for column in [*start, *range(begin, len(names))]:
-            head += heads[column]
-            body = list(map(add, body, bodies[column]))
+            head += header_tokens[column]
+            body = list(map(add, body, row_tokens[column]))
             if 2 * (head + 2 * border) > budget.max_tokens or head + max(body) > left:
                 break
             if column >= begin:
@@ -99,12 +99,12 @@ def _groups(names: Sequence[str], rows: Sequence[Sequence[str]], budget: TokenBu
 
     begin = 0
     while begin < len(names):
-        group = (begin and is_named and longest([0], begin)) or longest([], begin) or [begin]
+        group = (begin and repeats_first and longest([0], begin)) or longest([], begin) or [begin]
         yield group
         begin = group[-1] + 1
 
 
-def _widths(cells: Sequence[str], budget: TokenBudget) -> list[int]:
+def _token_counts(cells: Sequence[str], budget: TokenBudget) -> list[int]:
     """Count the tokens of each cell. Counting the whole line first makes a word counter cache all words."""
     budget.count(_line_of(cells))
     return [budget.count(f" {cell} |") for cell in cells]
@@ -396,7 +396,7 @@ def markdown(data: TableData, text_of: TextOf) -> str:
     above = (
         [text for text, _ in groupby(filter(None, column[:headers]))] for column in zip(*texts, strict=True)
     )
-    names = [" - ".join(changes) for changes in above]
+    names = [" - ".join(lines) for lines in above]
     return "\n".join(
         _line_of(list(map(str.strip, cells))) for cells in [names, ["-"] * data.num_cols, *texts[headers:]]
     )

@@ -17,21 +17,24 @@ _PARTS = re.compile(r"[0-9A-Za-z]+")
 class WordCounter:
     """Adds up the tokens of a text's words, and caches the count of each word.
 
-    `form` is the content of the tokenizer's file; `is_additive` must be true for it.
+    `definition` is the content of the tokenizer's file; `is_additive` must be true for it.
     """
 
-    def __init__(self, tokenizer: Any, form: Mapping[str, Any]) -> None:
+    def __init__(self, tokenizer: Any, definition: Mapping[str, Any]) -> None:
         self._encode = tokenizer.encode
         self._known = {"": 0}
-        self._lowers = bool(form["normalizer"]["lowercase"])
-        model, added = form["model"], [token["content"] for token in form.get("added_tokens") or []]
+        self._lowercases = bool(definition["normalizer"]["lowercase"])
+        model, added = (
+            definition["model"],
+            [token["content"] for token in definition.get("added_tokens") or []],
+        )
         self._longest = longest = model["max_input_chars_per_word"]
         # Entries of letters and digits only are the longest match, and so one token, if they are a word.
         self._parts = {word for word in model["vocab"] if _PARTS.fullmatch(word) and len(word) <= longest}
         if not all(map(str.isascii, added)):
             self._parts = set()  # after normalization they can be any text
-        self._signs = {token[0] for token in added}
-        self._signs |= {sign.swapcase() for sign in self._signs}
+        self._added_starts = {token[0] for token in added}
+        self._added_starts |= {start.swapcase() for start in self._added_starts}
 
     def __call__(self, text: str) -> int:
         # Only these four: the tokenizer treats other blanks as letters, or drops them as control characters.
@@ -65,11 +68,11 @@ class WordCounter:
         return total
 
     def _by_parts(self, word: str) -> int | None:
-        """Count one token per run of letters and digits and one per sign; None unless the word is printable
-        ASCII and each run is in the vocabulary, or too long for it."""
-        if not (word.isascii() and word.isprintable()) or not self._signs.isdisjoint(word):
+        """Count one token per run of letters and digits and one per other character; None unless the word is
+        printable ASCII and each run is in the vocabulary, or too long for it."""
+        if not (word.isascii() and word.isprintable()) or not self._added_starts.isdisjoint(word):
             return None
-        runs = _PARTS.findall(word.lower() if self._lowers else word)
+        runs = _PARTS.findall(word.lower() if self._lowercases else word)
         if not self._parts.issuperset(run for run in runs if len(run) <= self._longest):
             return None
         return len(word) - sum(map(len, runs)) + len(runs)
@@ -110,9 +113,9 @@ def open_counter(tokenizer: Any) -> TokenCounter:
     copy = Tokenizer.from_str(serialized)
     copy.no_truncation()
     copy.no_padding()
-    form = json.loads(serialized)
-    counters: list[TokenCounter] = [WordCounter(copy, form)] if is_additive(form) else []
-    counters.append(TextCounter(copy, has_token_per_word=has_token_per_word(copy, form)))
+    definition = json.loads(serialized)
+    counters: list[TokenCounter] = [WordCounter(copy, definition)] if is_additive(definition) else []
+    counters.append(TextCounter(copy, has_token_per_word=has_token_per_word(copy, definition)))
     # Probes: a text of awkward characters, its words, and its tails from every seventh character.
     probes = [_PROBE, "", *_PROBE.split(" "), *(_PROBE[start:] for start in range(0, len(_PROBE), 7))]
     slow = TokenizerCounter(tokenizer)
@@ -120,52 +123,52 @@ def open_counter(tokenizer: Any) -> TokenCounter:
     return next((counter for counter in counters if list(map(counter, probes)) == expected), slow)
 
 
-def is_additive(form: Mapping[str, Any]) -> bool:
+def is_additive(definition: Mapping[str, Any]) -> bool:
     """Return True if a text has as many tokens as its words together, by the tokenizer's file.
 
     This is known for BERT's normalizer and pre-tokenizer with WordPiece: no step works across a blank, unless
     an added token contains one or takes those next to it.
     """
-    kinds = [(form.get(part) or {}).get("type") for part in ("normalizer", "pre_tokenizer", "model")]
+    kinds = [(definition.get(part) or {}).get("type") for part in ("normalizer", "pre_tokenizer", "model")]
     return kinds == ["BertNormalizer", "BertPreTokenizer", "WordPiece"] and not any(
         token["lstrip"] or token["rstrip"] or token["single_word"] or len(token["content"].split()) != 1
-        for token in form.get("added_tokens") or []
+        for token in definition.get("added_tokens") or []
     )
 
 
-def has_token_per_word(tokenizer: Any, form: Mapping[str, Any]) -> bool:
+def has_token_per_word(tokenizer: Any, definition: Mapping[str, Any]) -> bool:
     """Return True if a text has at least as many tokens as words of printable ASCII between blanks.
 
     This is known if the steps before the model neither drop nor join such words, and the model returns a
     token for each: byte pairs of GPT-2's kind without a normalizer, and Unigram with Metaspace.
     """
-    if any(token["content"].split() != [token["content"]] for token in form.get("added_tokens") or []):
+    if any(token["content"].split() != [token["content"]] for token in definition.get("added_tokens") or []):
         return False
-    steps, model = _steps(form.get("pre_tokenizer"), "pretokenizers"), form["model"]
+    steps, model = _steps(definition.get("pre_tokenizer"), "pretokenizers"), definition["model"]
     kinds = [step["type"] for step in steps]
     if model["type"] == "BPE":
         is_cut = kinds == ["ByteLevel"] and steps[0].get("use_regex", True)
-        return is_cut and form.get("normalizer") is None and model["vocab"].keys() >= set(_PRINTED)
+        return is_cut and definition.get("normalizer") is None and model["vocab"].keys() >= set(_PRINTED)
     if model["type"] != "Unigram" or kinds not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"]):
         return False
-    return steps[-1].get("split", True) and _keeps_words(tokenizer.normalizer, form.get("normalizer"))
+    return steps[-1].get("split", True) and _keeps_words(tokenizer.normalizer, definition.get("normalizer"))
 
 
-def _keeps_words(normalizer: Any, form: Mapping[str, Any] | None) -> bool:
+def _keeps_words(normalizer: Any, definition: Mapping[str, Any] | None) -> bool:
     """Return True for a normalizer that works on single characters with their marks and keeps ASCII."""
-    steps = _steps(form, "normalizers")
+    steps = _steps(definition, "normalizers")
     if not all(step["type"] in _BY_CHARACTER or step in _JOINING_BLANKS for step in steps):
         return False
     return not steps or (
-        all(normalizer.normalize_str(f"a{sign}a") == f"a{sign}a" for sign in f" {_PRINTED}")
-        and all(normalizer.normalize_str(f"{sign} a").endswith((" a", "\u2581a")) for sign in _PREPENDED)
+        all(normalizer.normalize_str(f"a{mark}a") == f"a{mark}a" for mark in f" {_PRINTED}")
+        and all(normalizer.normalize_str(f"{mark} a").endswith((" a", "\u2581a")) for mark in _PREPENDED)
     )
 
 
-def _steps(form: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
-    if form is None:
+def _steps(definition: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
+    if definition is None:
         return []
-    return list(form[name]) if form["type"] == "Sequence" else [form]
+    return list(definition[name]) if definition["type"] == "Sequence" else [definition]
 
 
 class TextCounter:
@@ -199,7 +202,7 @@ class TokenizerCounter:
 
 # Counters that stop at a limit: enough to find out whether a text fits.
 
-_LETTERS_PER_TOKEN = 8  # more than most texts have, so that one part is usually enough
+_CHARS_PER_TOKEN = 8  # more than most texts have, so that one part is usually enough
 _CACHED_PARTS = 4  # a search for the place to cut counts many texts with the same start
 
 
@@ -208,7 +211,7 @@ def capped_counter(counter: TokenCounter, max_tokens: int) -> TokenCounter:
 
     It counts only the start of a long text if the start's tokens are known to be tokens of the whole text.
     """
-    step = _LETTERS_PER_TOKEN * max_tokens
+    step = _CHARS_PER_TOKEN * max_tokens
     if isinstance(counter, WordCounter):
         return _in_parts(counter, step, max_tokens)
     if not (isinstance(counter, TextCounter) and counter.has_token_per_word):

@@ -13,9 +13,9 @@ from ingest_assets.intake.batches import assign_batches
 from ingest_assets.intake.fetch import Fetcher, Network
 from ingest_assets.intake.ledger import Ledger
 from ingest_assets.intake.queue.acquire import Acquirer, Acquisition, GetBytes, QueueServices
-from ingest_assets.intake.queue.acquired import Catalogue
 from ingest_assets.intake.queue.artifacts import Artifact, NewArtifact
-from ingest_assets.intake.queue.metrics import Measures
+from ingest_assets.intake.queue.catalogue import Catalogue
+from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.intake.queue.queue import Queue
 from ingest_assets.intake.queue.quotas import Quotas
 from ingest_assets.parsing.media import media_type
@@ -55,8 +55,8 @@ class Intake:
         return Queue(self.ledger.database, self.options)
 
     @property
-    def measures(self) -> Measures:
-        return Measures(self.ledger.database, self.meter)
+    def measures(self) -> QueueMetrics:
+        return QueueMetrics(self.ledger.database, self.meter)
 
     def add(self, artifact_id: str, **place: Any) -> str:
         """Queue an artifact in a batch and return the batch."""

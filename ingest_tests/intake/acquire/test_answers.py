@@ -74,7 +74,7 @@ def test_retry_after_is_respected(intake: Intake, site: Site) -> None:
     artifact = intake["a"]
     assert (artifact.state, artifact.not_before - NOW) == ("queued", 300)
     assert failed(artifact) == ("provider", "E_FETCH_RATE_LIMITED", 1, True)
-    assert "answered 429" in artifact.last_error.message  # type: ignore[union-attr]
+    assert "returned 429" in artifact.last_error.message  # type: ignore[union-attr]
     assert "(Retry-After: 300 s)" in artifact.last_error.message  # type: ignore[union-attr]
 
 

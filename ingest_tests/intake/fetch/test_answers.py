@@ -56,7 +56,7 @@ def test_a_server_that_fails_twice_is_retried(site: Site, desk: Desk):
     assert [(e.code, e.category, e.detail["status"]) for e in errors] == [
         ("E_FETCH_UNAVAILABLE", "provider", 503)
     ] * 2
-    assert str(errors[0]) == f"{url} answered 503 Service Unavailable; will be retried."
+    assert str(errors[0]) == f"{url} returned 503 Service Unavailable."
 
 
 def test_retry_after_pauses_the_host(site: Site, desk: Desk):
@@ -90,7 +90,7 @@ def test_a_missing_document_is_requested_once(site: Site, desk: Desk):
 
     assert came is None
     assert [(e.code, e.category, e.retryable) for e in errors] == [("E_FETCH_NOT_FOUND", "input", False)]
-    assert str(errors[0]) == f"{url} answered 404 Not Found; correct the URL, or remove the document."
+    assert str(errors[0]) == f"{url} returned 404 Not Found; correct the URL, or remove the document."
     assert site.count("/gone.pdf") == 1
     assert desk.blobs() == desk.partials() == []
 

@@ -181,7 +181,7 @@ def test_a_closed_port_is_retried(desk: Desk):
     error = desk.failure("http://127.0.0.1:9/a.pdf")
 
     assert (error.code, error.category, error.retryable) == ("E_FETCH_CONNECTION", "io", True)
-    assert str(error) == "http://127.0.0.1:9/a.pdf did not respond (connection refused); will be retried."
+    assert str(error) == "http://127.0.0.1:9/a.pdf did not respond (connection refused)."
 
 
 def test_a_full_disk_is_a_store_error(site: Site, desk: Desk):

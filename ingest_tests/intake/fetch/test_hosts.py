@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from ingest_assets.intake.fetch.errors import HostResting
+from ingest_assets.intake.fetch.errors import HostPaused
 from ingest_assets.intake.fetch.hosts import MAX_HOSTS, Hosts
 from ingest_assets.settings.intake import FetchOptions
 from ingest_tests.intake.fetch.conftest import NOW, Desk, ManualClock, tried
@@ -97,7 +97,7 @@ def test_one_request_probes_a_paused_host_and_the_others_wait():
     hands.now_s += 60
 
     hosts.take_turn("a.example", MAX_LEASE_WAIT_S)
-    with pytest.raises(HostResting):
+    with pytest.raises(HostPaused):
         hosts.take_turn("a.example", MAX_LEASE_WAIT_S)
     hosts.answered("a.example")
 
@@ -114,7 +114,7 @@ def test_a_failed_probe_pauses_the_host_again():
     hosts.take_turn("a.example", MAX_LEASE_WAIT_S)
     hosts.failed("a.example")
 
-    with pytest.raises(HostResting) as caught:
+    with pytest.raises(HostPaused) as caught:
         hosts.take_turn("a.example", MAX_LEASE_WAIT_S)
 
     assert caught.value.detail["retry_after_s"] == 60
@@ -155,7 +155,7 @@ def test_a_paused_host_stays_paused_however_often_it_is_requested():
     hosts.rest("a.example", 5)
     hosts.answered("a.example")
 
-    with pytest.raises(HostResting) as caught:
+    with pytest.raises(HostPaused) as caught:
         hosts.take_turn("a.example", MAX_LEASE_WAIT_S)
 
     assert caught.value.detail["retry_after_s"] == 50

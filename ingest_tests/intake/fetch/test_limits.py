@@ -201,7 +201,7 @@ def test_a_server_that_stops_sending_times_out(site: Site, desk: Desk):
     error = desk.failure(url, idle_timeout_s=0.3)
 
     assert (error.code, error.category) == ("E_FETCH_TIMEOUT", "timeout")
-    assert str(error) == f"{url} sent nothing for 0.3 s; will be retried."
+    assert str(error) == f"{url} sent nothing for 0.3 s (fetch.idle_timeout_s)."
     assert time.monotonic() - began < 5
     assert len(desk.partials()) == 2
 

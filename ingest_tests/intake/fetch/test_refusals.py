@@ -72,7 +72,7 @@ def test_private_addresses_are_allowed_by_a_setting(address: str):
 @pytest.mark.parametrize("address", ["224.0.0.1", "0.0.0.0", "255.255.255.255", "ff02::1", "240.0.0.1"])
 def test_some_addresses_are_always_refused(address: str):
     """No setting makes a multicast group a web server."""
-    with pytest.raises(AddressRefused):
+    with pytest.raises(AddressRefused, match="correct the URL"):
         require_allowed("host.example", address, allow_private=True)
 
 

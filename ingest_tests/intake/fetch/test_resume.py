@@ -28,7 +28,7 @@ def test_a_body_that_stops_half_way_resumes(site: Site, desk: Desk):
     came, errors = tried(desk.fetcher(), url)
 
     assert [(e.code, e.category) for e in errors] == [("E_FETCH_CUT_OFF", "io")]
-    assert str(errors[0]) == f"{url} broke off; will be retried."
+    assert str(errors[0]) == f"{url}: the connection closed before the download was complete."
     assert isinstance(came, Fetched)
     assert came.path.read_bytes() == BODY
     assert came.resumed_from_bytes == HALF

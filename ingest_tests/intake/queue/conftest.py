@@ -13,7 +13,7 @@ from ingest_assets.settings.intake import QueueOptions
 
 NOW = 1_714_560_000.0
 DONE = Ending("done")
-BUSY = Failure("provider", "E_BUSY", "the server is busy; will be retried.", retryable=True)
+BUSY = Failure("provider", "E_BUSY", "the server is busy.", retryable=True)
 GONE = Failure("input", "E_GONE", "there is no such document; correct the URL.", retryable=False)
 
 

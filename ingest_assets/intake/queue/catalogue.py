@@ -78,12 +78,12 @@ class Catalogue:
                 connection.execute(artifacts.update().where(row).values(content_hash=None))
                 _drop_document(connection, before, now)
             hashes = (before.content_hash, ending.content_hash)
-            touched = settle_duplicates(connection, hashes, now) - {before.batch}  # its own batch is running
+            touched = update_duplicates(connection, hashes, now) - {before.batch}  # its own batch is running
             bump(connection, touched)
             return read_artifacts(connection, Filter(artifact_ids=[before.artifact_id]))[0]
 
 
-def settle_duplicates(connection: sa.Connection, hashes: Iterable[str | None], now: float) -> set[str]:
+def update_duplicates(connection: sa.Connection, hashes: Iterable[str | None], now: float) -> set[str]:
     """Decide again which holder of the same bytes is the document; return the batches that changed.
 
     Needs the ledger's lock. Bytes without an artifact need no decision: every watched file is a document.
@@ -93,11 +93,11 @@ def settle_duplicates(connection: sa.Connection, hashes: Iterable[str | None], n
     for group in in_groups(hashes):
         held = sa.select(column).where(column.in_(group)).distinct()
         for content_hash in connection.scalars(held).all():
-            touched |= _settle_one(connection, content_hash, now)
+            touched |= _update_holders(connection, content_hash, now)
     return touched
 
 
-def _settle_one(connection: sa.Connection, content_hash: str, now: float) -> set[str]:
+def _update_holders(connection: sa.Connection, content_hash: str, now: float) -> set[str]:
     """Make the holder with the lowest sequence number the document; the other artifacts refer to it."""
     files = sa.select(documents.c.seq, documents.c.doc_id).where(
         documents.c.content_hash == content_hash,
