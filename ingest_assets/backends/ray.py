@@ -302,11 +302,7 @@ class RayBackend(JobBackend):
     def broken(self) -> str | None:
         """The reason if the cluster places no workers or is lost."""
         has_ended = self._thread is not None and not self._thread.is_alive() and not self._closed
-        return (
-            "stopped because the thread that manages Ray workers failed; see the log"
-            if has_ended
-            else self._broken
-        )
+        return "stopped because the Ray cluster is lost; see the log" if has_ended else self._broken
 
     def _start(self, work: Work, timeout_s: float) -> Future[Any]:
         job = Job(pickled(work), timeout_s)

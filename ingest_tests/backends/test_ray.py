@@ -149,7 +149,8 @@ def test_a_cluster_without_resources_stops_the_stage_and_names_the_request(clust
     outcome = run_stage(RunSpec(plan_of("ok", "ok", "ok"), by_name, options, backend=backend))
 
     assert outcome.cancelled_reason == (
-        "stopped because the Ray cluster placed no worker within 1 s (each requests num_gpus = 64)"
+        "stopped because the Ray cluster placed no worker within 1 s (each requests num_gpus = 64); "
+        "lower execution.num_cpus or num_gpus, or add nodes"
     )
     assert (outcome.scheduled, outcome.cancelled) == (3, 3)
 

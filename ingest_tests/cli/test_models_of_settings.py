@@ -102,7 +102,7 @@ def test_models_that_the_hub_refuses_are_explained_one_by_one(
     gated, bare, unknown = refused.stderr.splitlines()
     assert gated.startswith(f"ingest: Cannot download dense ({DENSE}) from the model hub at {hub.url}: ")
     assert "status 403. It is gated: request access on its page, and set HF_TOKEN" in gated
-    assert "has it without weights in a supported format" in bare
+    assert "has the model, but not weights in a supported format" in bare
     assert "status 404. Correct chunks.tokenizer, or set HF_TOKEN" in unknown
     assert [each["is_present"] for each in between.values()] == [False] * 3
     assert ". Run `ingest models pull sparse` to fetch it." in between["sparse"]["fault"]

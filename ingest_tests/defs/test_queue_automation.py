@@ -233,5 +233,5 @@ def test_inspecting_an_artifact_that_is_not_a_document_says_why(home: Home, site
         said[name] = str(refused.value)
 
     assert said["same"] == "same was skipped: its bytes are the same as those of a. Inspect a."
-    assert said["gone"].startswith("gone is error: ")
-    assert said["later"] == "later is queued; it is not acquired yet."
+    assert said["gone"].startswith("gone was not acquired: ")
+    assert said["later"] == "later is queued and not acquired yet; run `ingest queue run`."

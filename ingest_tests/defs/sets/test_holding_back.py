@@ -31,8 +31,8 @@ def test_only_permanent_failures_do_not_block_the_new_set(
     assert (world.served() == old) is is_held
     assert (found is not None) is is_held
     if found is not None:
-        assert [each.item_id for each in found.holding] == ["notes:varroa.html"]
-        assert "held back by 1 failed, first notes:varroa.html [E_" in found.as_line()
+        assert [each.item_id for each in found.failures] == ["notes:varroa.html"]
+        assert "blocked by 1 failed document, first notes:varroa.html [E_" in found.as_line()
         monkeypatch.setattr(LexicalStage, "rows", whole)
         world.run(4)
     assert pending_switch(world.home(4), "lexical") is None

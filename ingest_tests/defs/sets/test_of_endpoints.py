@@ -96,7 +96,7 @@ def test_a_model_change_half_way_does_not_activate_half_a_set(
 
     found = pending_switch(world.home("new"), "dense")
     assert found is not None
-    assert {error.code for error in found.holding} == {"E_ENDPOINT_DIMENSION"}
+    assert {error.code for error in found.failures} == {"E_ENDPOINT_DIMENSION"}
     assert len(old) == 2
     assert world.served() == old
 
