@@ -5,7 +5,7 @@ are computed in `stages/base.py` (`work_items`); a run decides with `runner/sche
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -20,7 +20,7 @@ from ingest_assets.app.home import Home, is_due
 from ingest_assets.app.repair import quarantine_damaged
 from ingest_assets.core.errors import TableMissing
 from ingest_assets.core.identity import canonical_json, sha256_text
-from ingest_assets.core.items import Record, WorkItem, is_current
+from ingest_assets.core.items import WorkItem, is_current
 from ingest_assets.intake.queue.acquire import MAX_LEASE_WAIT_S
 from ingest_assets.intake.queue.artifacts import Artifact
 from ingest_assets.intake.queue.metrics import QueueMetrics
@@ -28,8 +28,8 @@ from ingest_assets.runner import read_newest
 from ingest_assets.stages.base import config_hash
 from ingest_assets.storage.parquet import read_footer
 
-# Why an item runs: it has no rows yet, must be fetched, has other content, other settings or versions, failed
-# before, or --force.
+# Why an item runs: it is not in the table yet, must be fetched, has other content, settings or versions, failed
+# before, or is forced.
 Reason = Literal["new", "fetch", "changed", "settings", "retry", "forced"]
 
 
@@ -125,7 +125,7 @@ def _state(
         stage=stage,
         batch=batch,
         run={
-            item.item_id: pending.get(item.item_id) or _reason(item, records, has_other_settings)
+            item.item_id: pending.get(item.item_id) or _reason(item, in_table, has_other_settings)
             for item in to_run
         }
         | {item: pending[item] for item in sorted(pending.keys() - planned)},
@@ -136,10 +136,10 @@ def _state(
     )
 
 
-def _reason(item: WorkItem, records: Mapping[str, Record], has_other_settings: bool) -> Reason:
+def _reason(item: WorkItem, in_table: Collection[str], has_other_settings: bool) -> Reason:
     if item.known_failure is not None:
         return "retry"
-    if item.item_id not in records:
+    if item.item_id not in in_table:
         return "new"
     return "settings" if has_other_settings else "changed"
 
