@@ -28,8 +28,8 @@ from ingest_assets.runner import read_newest
 from ingest_assets.stages.base import config_hash
 from ingest_assets.storage.parquet import read_footer
 
-# Why an item runs: it is not in the table yet, must be fetched, has other content, settings or versions, failed
-# before, or is forced.
+# Why an item runs: it is not in the table yet, must be fetched, has other content or settings, failed before,
+# or is forced.
 Reason = Literal["new", "fetch", "changed", "settings", "retry", "forced"]
 
 
