@@ -209,7 +209,7 @@ class RetryResult:
 def retry(
     home: Home, failures: Sequence[FailedDocument], config: dict[str, Any], executor: Executor
 ) -> tuple[list[RetryResult], RunReport]:
-    """Run the batches of these documents. Other failed documents in them are not tried again.
+    """Run the batches of these documents. Other failed documents in them are not retried.
 
     Scans the folders first: a file may have been fixed.
     """

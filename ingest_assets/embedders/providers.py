@@ -49,7 +49,7 @@ def choose_provider(options: DenseOptions) -> str:
 # Open models of this process, each opened once and shared by its threads.
 
 
-RETRY_OPEN_S = 60.0  # until a model that failed to open is tried again
+RETRY_OPEN_S = 60.0  # until a model that failed to open is retried
 
 Key = TypeVar("Key", bound=Hashable)
 Opened = TypeVar("Opened")
