@@ -13,6 +13,7 @@ help: ## List the targets
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	  || { echo "Python 3.11, 3.12 or 3.13 is required; set it with: make PYTHON=/path/to/python3.13"; exit 2; }
+	@echo "Installing about 7 GB into $(VENV); this takes several minutes."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	$(HEADLESS)

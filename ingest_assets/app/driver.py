@@ -38,7 +38,7 @@ from ingest_assets.stages.lexical_stats import are_current, refresh_stats, stats
 from ingest_assets.storage.model_sets import SetState
 from ingest_assets.storage.table import CommitResult, commit
 
-COUNTS = ("scheduled", "skipped", "succeeded", "failed", "cancelled", "retries")
+COUNTS = ("scheduled", "skipped", "known_failures", "succeeded", "failed", "cancelled", "retries")
 STATISTICS = "lexical_stats"
 # The tag that says why a run was requested; runs started in the web UI have none.
 REASON_TAG = "ingest/reason"
@@ -63,13 +63,14 @@ def record_queue_depth(home: Home, now: float) -> None:
 
 
 def has_no_documents(home: Home) -> bool:
-    """True for a home that watches no folder and has nothing queued."""
-    return not home.sources() and not home.queue.find(Filter(), limit=1)
+    """True for a home that watches no folder, has nothing queued and has no documents from before."""
+    return not home.sources() and not home.queue.find(Filter(), limit=1) and not home.ledger.batches()
 
 
 def require_documents(home: Home) -> None:
     """Raise `ConfigError` for a home without documents: no folder is watched and the queue is empty."""
-    if has_no_documents(home):
+    is_new = not home.read_only and not home.layout.ledger.is_file()
+    if has_no_documents(replace(home, creates_ledger=False) if is_new else home):  # a typo makes no home
         raise ConfigError(
             f"{home.layout.home} watches no folder and its queue is empty. Add a folder with --input or "
             "[sources] in ingest.toml, or a list with `ingest queue import`."
@@ -195,10 +196,14 @@ class Executor(Protocol):
 
 @dataclass(slots=True)
 class StageTotals:
-    """Counts of one stage over all batches of a command: `scheduled = succeeded + failed + cancelled`."""
+    """Counts of one stage over all batches of a command: `scheduled = succeeded + failed + cancelled`.
+
+    `known_failures` are the skipped documents that failed before.
+    """
 
     scheduled: int = 0
     skipped: int = 0
+    known_failures: int = 0
     succeeded: int = 0
     failed: int = 0
     cancelled: int = 0
@@ -238,10 +243,11 @@ class RunReport:
             self.complete_before.append(batch)
             for state in states:
                 self.stages[state.stage].skipped += len(state.done) + len(state.failed)
+                self.stages[state.stage].known_failures += len(state.failed)
 
     def add_run(self, batch: str, result: BatchResult) -> None:
         """Add a run of a batch."""
-        counts = set(COUNTS) - ({"skipped"} if self.has_seen(batch) else set())
+        counts = set(COUNTS) - ({"skipped", "known_failures"} if self.has_seen(batch) else set())
         if batch not in self.ran:
             self.ran.append(batch)
         for stage, numbers in result.numbers.items():

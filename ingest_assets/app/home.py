@@ -24,6 +24,7 @@ from ingest_assets.intake.folders.scan import (
     add_folder,
     preview,
     register,
+    remove_folder,
     scan,
     watched_sources,
 )
@@ -259,6 +260,15 @@ class Home:
         if source.name not in {folder.name for folder in folders}:  # else the settings keep it watched
             self.watch_as(source.name, source.path)
         return source
+
+    def unwatch(self, name: str, *, keeps_documents: bool = False) -> int:
+        """Stop watching a folder that a command added; return how many documents leave the tables."""
+        sources = {source.name: source for source in self.sources()}
+        if name not in sources:
+            raise ConfigError(f"No watched folder {name!r}; `ingest watch list` shows them.")
+        if sources[name].origin == "settings":
+            raise ConfigError(f"{name!r} is in {self.layout.settings_file}; remove [sources.{name}] there.")
+        return remove_folder(self.ledger, name, time.time(), keeps_documents=keeps_documents)
 
     def watch_as(self, name: str, folder: Path) -> None:
         """Watch a folder under a fixed name; the folder may have moved."""

@@ -33,6 +33,11 @@ def corpus_numbers(home: Home) -> dict[str, int]:
     }
 
 
+def rejections(home: Home) -> dict[str, int]:
+    """Return how many documents admission rejected, by check and reason."""
+    return dict(Verdicts.in_table(home.tables("admission")).reasons.most_common())
+
+
 def _rows(table: Table) -> int:
     return sum(record.rows for record in table.records.values())
 

@@ -11,11 +11,10 @@ from ingest_assets.app.model_switch import pending_switches, serving_sets
 from ingest_assets.app.models import engine_object
 from ingest_assets.app.plan import batch_states
 from ingest_assets.app.queue_run import queue_object
-from ingest_assets.app.report import corpus_numbers, failures, scan_object
+from ingest_assets.app.report import corpus_numbers, failures, rejections, scan_object
 from ingest_assets.intake.ledger import Document
 from ingest_assets.intake.queue.queue import Filter
 from ingest_assets.runner import read_manifest
-from ingest_assets.stages.admission.stage import Verdicts
 from ingest_assets.storage.parquet import read_footer
 from ingest_assets.storage.table import Table
 
@@ -60,7 +59,7 @@ def status_object(home: Home) -> dict[str, Any]:
         },
         "sets": [switch.as_object() for switch in pending_switches(home)],
         "pdf_engine": engine_object(home.resolved_settings.parsing),
-        "rejections": dict(Verdicts.in_table(home.tables("admission")).reasons.most_common()),
+        "rejections": rejections(home),
         "failures": failures(home),
         "problems": [{"source": s, "path": p, "reason": why} for (s, p), why in sorted(problems.items())],
         **({"queue": queue_object(home)} if home.queue.find(Filter(), limit=1) else {}),
@@ -68,7 +67,7 @@ def status_object(home: Home) -> dict[str, Any]:
 
 
 def _still_in_tables(home: Home, known: Sequence[Document]) -> int:
-    """Count deleted documents that still have rows. A moved document keeps its id, so it does not count."""
+    """Count deleted documents that still have rows. A moved document has another id and is not deleted."""
     deleted: dict[str, set[str]] = {}
     for document in known:
         if document.is_deleted():
@@ -101,6 +100,7 @@ def checkpoints(home: Home) -> list[dict[str, Any]]:
             "doc_id": doc_id,
             "batch": document.batch,
             "stage": reached[-1] if reached else None,
+            "is_complete": len(reached) == len(done),
             "finished": {s: entry["finished_at"] for s, entry in stages.items() if entry.get("finished_at")},
             "attempts": {stage: entry["attempts"] for stage, entry in stages.items()},
             "error": f"{errors[-1].code}: {errors[-1].message}" if errors else None,

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -296,6 +297,12 @@ _OWN_MODULES = (
 )
 
 
+def _is_imported_by_worker() -> bool:
+    """True while a worker process imports the main script under multiprocessing's name for it."""
+    imported = sys.modules.get("__mp_main__")
+    return imported is not None and imported is not sys.modules.get("__main__")
+
+
 class ProcessBackend(JobBackend):
     """At most `workers` processes, started when work arrives and reused for later items.
 
@@ -347,6 +354,11 @@ class ProcessBackend(JobBackend):
         if self._closed:
             raise SubmitFailed("the backend is closed")
         if self._pump is None or self._thread is None:
+            if _is_imported_by_worker():
+                raise SubmitFailed(
+                    "worker processes import this script, so what starts them must be below "
+                    '`if __name__ == "__main__":`'
+                )
             self._pump = self._new_pump()
             self._thread = threading.Thread(target=self._pump.run, name="ingest-pump", daemon=True)
             atexit.register(self._kill_now)  # runs before multiprocessing joins its children

@@ -60,4 +60,4 @@ def _print_next_steps(home_path: Path) -> None:
     home = shlex.quote(str(home_path))
     say(f"  {command} inspect swarm-control-calendar.html --home {home}")
     say(f"  {command} up --home {home}       (web UI on http://127.0.0.1:3000)")
-    say(f"  {command} all --input FOLDER     (your own documents)")
+    say(f"  {command} all --home HOME --input FOLDER     (your own documents)")

@@ -33,7 +33,7 @@ from ingest_assets.cli.flags import (
     WorkersFlag,
     group,
 )
-from ingest_assets.cli.output import print_json, say, warn
+from ingest_assets.cli.output import counted, print_json, say, warn
 from ingest_assets.cli.run import executing, progress_mode
 from ingest_assets.core.errors import Category, is_permanent
 
@@ -167,7 +167,7 @@ def release_failures(
         return
     for failure in released:
         say(f"released: {failure.doc_id} [{failure.stage} {failure.error.code}]")
-    count = _count(len(released), "failure")
+    count = counted(len(released), "failure")
     say(f"{count} released; the next run retries the documents.")
 
 
@@ -194,6 +194,8 @@ def _next_step(failure: FailedDocument) -> str:
     command = f"`ingest failures retry {shlex.quote(failure.doc_id)}`"
     if failure.is_in_queue:
         return f"The queue no longer retries it. Run {command} to retry it now."
+    if failure.error.code == "E_PARSE_UNSUPPORTED":
+        return "Convert or unpack it and remove it from the folder, or exclude it: sources.NAME.exclude."
     if is_permanent(failure.error):
         return (
             "Replace the file and run `ingest all`. Runs skip it until the file, the settings or the "
@@ -209,18 +211,14 @@ def _print_list(failures: list[FailedDocument], selected: FailureFilter) -> None
         say("No failures." if selected == FailureFilter() else "No failure matches.")
         return
     rows = [
-        [f.doc_id, f.stage, f.error.code, f.error.category, _count(f.attempts, "attempt")] for f in failures
+        [f.doc_id, f.stage, f.error.code, f.error.category, counted(f.attempts, "attempt")] for f in failures
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for failure, row in zip(failures, rows, strict=True):
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         say(f"{cells}  {failure.error.message}")
-    documents = _count(len({failure.doc_id for failure in failures}), "document")
-    say(f"{_count(len(failures), 'failure')} of {documents}. Details: ingest failures show DOC")
-
-
-def _count(count: int, name: str) -> str:
-    return f"{count} {name}" + ("" if count == 1 else "s")
+    documents = counted(len({failure.doc_id for failure in failures}), "document")
+    say(f"{counted(len(failures), 'failure')} of {documents}. Details: ingest failures show DOC")
 
 
 def _print_one(result: dict[str, Any]) -> None:
@@ -229,7 +227,7 @@ def _print_one(result: dict[str, Any]) -> None:
     say(f"{result['doc_id']}  (batch {result['batch']})")
     say(f"  file: {file}" + (" (missing)" if is_missing else ""))
     if result["queue"] is not None:
-        say(f"  queue: {result['queue']['state']}, {_count(result['queue']['attempts'], 'attempt')}")
+        say(f"  queue: {result['queue']['state']}, {counted(result['queue']['attempts'], 'attempt')}")
     if result["bytes"] is not None:
         say(f"  stored in: {result['bytes']}")
     for failure in result["failures"]:
@@ -237,7 +235,7 @@ def _print_one(result: dict[str, Any]) -> None:
         say(f"  failed in {failure['stage']}: {failure['code']} ({kind}) {failure['message']}")
         for name, value in failure["detail"].items():
             say(f"    {name}: {value}")
-        attempts = _count(failure["attempts"], "attempt")
+        attempts = counted(failure["attempts"], "attempt")
         say(f"    {attempts}, last at {failure['failed_at'] or 'an unknown time'}")
     if not result["failures"]:
         say("  no failures")
@@ -260,6 +258,6 @@ def _print_retried(results: list[RetryResult], report: RunReport) -> None:
     outcomes = Counter(result.became for result in results)
     words = {"failed": "failed again"}
     counts = ", ".join(f"{count} {words.get(name, name)}" for name, count in outcomes.items())
-    say(f"{_count(len(results), 'document')} retried: {counts}; {report.wall_seconds:.1f} s in total.")
+    say(f"{counted(len(results), 'document')} retried: {counts}; {report.wall_seconds:.1f} s in total.")
     for line in report.took_over.values():
         say(line)

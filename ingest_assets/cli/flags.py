@@ -61,7 +61,7 @@ DocArgument = Annotated[
 
 def group(help_text: str) -> typer.Typer:
     """Return a command group that prints its help when called without a command."""
-    app = typer.Typer(help=help_text, add_completion=False)
+    app = typer.Typer(help=help_text, add_completion=False, rich_markup_mode=None)
 
     def help_alone(context: typer.Context) -> None:
         if context.invoked_subcommand is None:

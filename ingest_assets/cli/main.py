@@ -55,6 +55,7 @@ COMMANDS = {
         "demo:demo",
         "Ingest the samples. One is broken on purpose and must be the only failure; two must be rejected.",
     ),
+    "watch": ("watch:app", "List, add and remove the folders that a home watches."),
     "queue": (
         "queue:app",
         "Queue documents from URLs and lists, show their state, and ingest them.",
@@ -80,7 +81,7 @@ def load_command(name: str) -> Any:
     with INTERRUPTS.exiting_at_once():
         command = getattr(importlib.import_module(f"ingest_assets.cli.{module}"), attribute)
     if not isinstance(command, typer.Typer):
-        function, command = command, typer.Typer(add_completion=False)
+        function, command = command, typer.Typer(add_completion=False, rich_markup_mode=None)
         command.command(name)(function)
     return typer.main.get_command(command)
 
@@ -99,7 +100,14 @@ def _placeholder() -> None:
 
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}  # of the commands below, too
-app = typer.Typer(cls=LazyCommands, help=_HELP, pretty_exceptions_enable=False, context_settings=_CONTEXT)
+# Rich's help has frames and narrow columns that cut the names of flags on 80 characters.
+app = typer.Typer(
+    cls=LazyCommands,
+    help=_HELP,
+    pretty_exceptions_enable=False,
+    context_settings=_CONTEXT,
+    rich_markup_mode=None,
+)
 for _name, (_, _line) in COMMANDS.items():
     app.command(_name, help=_line)(_placeholder)
 
@@ -155,8 +163,12 @@ def run(arguments: list[str]) -> int:
             reason = f"{error.filename}: {error.strerror}; check the path, its permissions and the disk."
         return _fail(1, reason, arguments)
     if code == INTERRUPTED:
-        return _fail(code, "interrupted; finished documents are kept, the next run continues.", arguments)
+        return _fail(code, f"interrupted; finished documents are kept, {_next_run(arguments)}.", arguments)
     return int(code or 0)
+
+
+def _next_run(arguments: list[str]) -> str:
+    return "repeat --force to recompute the rest" if "--force" in arguments else "the next run continues"
 
 
 def _usage_line(error: Any) -> str:

@@ -51,6 +51,16 @@ def grid(title: str, columns: list[str], rows: list[list[Any]]) -> None:
 # Lines that several commands print.
 
 
+def counted(count: int, name: str) -> str:
+    """Return a number with its noun, as in `1 chunk` and `2 chunks`."""
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+def reasons_in_words(rejections: Mapping[str, int]) -> str:
+    """Return the reasons of rejections with their counts, as in `doc_dedup: duplicate (2)`."""
+    return ", ".join(f"{reason} ({count})" for reason, count in rejections.items())
+
+
 def scan_line(scan: dict[str, int]) -> str:
     """Return the result of a scan as a line."""
     return (
@@ -84,7 +94,7 @@ def vectors_in_words(numbers: Mapping[str, Any], *, with_lexical: bool) -> str:
     families = {"dense": "vectors", "sparse": "sparse"} | ({"lexical": "lexical"} if with_lexical else {})
     counts = [f"{numbers[name]} {family}" for family, name in families.items() if name in numbers]
     if len(counts) == 1:
-        return f"{numbers['vectors']} vectors"
+        return counted(numbers["vectors"], "vector")
     return f"{', '.join(counts[:-1])} and {counts[-1]} vectors"
 
 
@@ -103,7 +113,7 @@ def engine_line(engine: dict[str, Any]) -> str:
     """Return the line about the engine that reads PDFs and images."""
     if engine["chosen"] is None:
         return f"PDFs and images cannot be read: {engine['why']}"
-    return f"PDFs and images are read by the engine {engine['chosen']} ({engine['why']})."
+    return f"PDFs and images are read by the {engine['chosen']} engine ({engine['why']})."
 
 
 # Standard streams that are closed, full, read only in part, or not UTF-8.

@@ -193,7 +193,7 @@ def _print_batches(result: dict[str, Any]) -> None:
     rows = [
         [names[line["batch"]], line["stage"], *(line[name] for name in columns)]
         for line in result["stages"]
-        if line["batch"] in due[:_BATCHES_SHOWN]
+        if line["batch"] in due[:_BATCHES_SHOWN] and any(line[name] for name in columns)
     ]
     if rows:
         grid("", ["batch", "stage", "to run", "done", "failed before", "to remove"], rows)

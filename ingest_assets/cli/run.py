@@ -17,6 +17,7 @@ from ingest_assets.app.queue_run import queue_object
 from ingest_assets.app.report import (
     corpus_numbers,
     failures,
+    rejections,
     scan_object,
 )
 from ingest_assets.cli.flags import (
@@ -32,11 +33,13 @@ from ingest_assets.cli.flags import (
     WorkersFlag,
 )
 from ingest_assets.cli.output import (
+    counted,
     failure_lines,
     grid,
     print_json,
     problem_line,
     queue_line,
+    reasons_in_words,
     say,
     scan_line,
     vectors_in_words,
@@ -179,6 +182,7 @@ def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dic
         "home": str(home.layout.home),
         **scanned,
         **corpus_numbers(home),
+        "rejections": rejections(home),
         **({"queue": queue} if any(queue["states"].values()) else {}),
         "sets": [switch.as_object() for switch in pending_switches(home)],
         "took_over": report.took_over,
@@ -197,21 +201,21 @@ def result_object(home: Home, scan: ScanReport | None, report: RunReport) -> dic
 
 def print_result(result: dict[str, Any]) -> None:
     """Print the result of a command as text."""
-    rows = [
-        [stage, t["succeeded"], t["skipped"], t["failed"], t["cancelled"], float(t["seconds"])]
-        for stage, t in result["stages"].items()
-    ]
     if "scan" in result:
         say(scan_line(result["scan"]))
-    grid("", ["stage", "done", "skipped", "failed", "cancelled", "seconds"], rows)
+    _print_stages(result["stages"])
     say()
     say(
-        f"{result['documents']} documents, {result['converted']} converted ({result['pages']} pages), "
-        f"{result['admitted']} admitted, {result['rejected']} rejected, {result['chunks']} chunks, "
-        f"{vectors_in_words(result, with_lexical=False)}, "
-        f"{len(result['failures'])} failed; "
-        f"{result['wall_seconds']:.1f} s in total."
+        f"{counted(result['documents'], 'document')}, {result['converted']} converted "
+        f"({counted(result['pages'], 'page')}), {result['admitted']} admitted, "
+        f"{result['rejected']} rejected, "
+        f"{counted(result['chunks'], 'chunk')}, {vectors_in_words(result, with_lexical=False)}, "
+        f"{len(result['failures'])} failed; {result['wall_seconds']:.1f} s in total."
     )
+    if not result["documents"]:
+        say("No documents: the watched folders and the queue are empty.")
+    if result["rejections"]:
+        say(f"Rejected: {reasons_in_words(result['rejections'])}; `ingest status --documents` names them.")
     for line in result["took_over"].values():
         say(line)
     for switch in result["sets"]:
@@ -225,3 +229,19 @@ def print_result(result: dict[str, Any]) -> None:
     for batch, reason in result["broken_batches"].items():
         warn(f"{batch}: {reason}" if batch == STATISTICS else f"batch {batch} is not complete: {reason}")
     say(f"Tables: {result['home']}/data/<asset>/<batch>.parquet")
+
+
+def _print_stages(stages: dict[str, Any]) -> None:
+    rows = [
+        [
+            stage,
+            totals["succeeded"],
+            totals["skipped"] - totals["known_failures"],
+            totals["failed"],
+            totals["known_failures"],
+            totals["cancelled"],
+            float(totals["seconds"]),
+        ]
+        for stage, totals in stages.items()
+    ]
+    grid("", ["stage", "done", "skipped", "failed", "failed before", "cancelled", "seconds"], rows)

@@ -83,7 +83,7 @@ class Interrupts:
         if kill is not None:
             kill()
         time.sleep(EXIT_GRACE_S)
-        _write("ingest: stopped at once; finished documents are kept, the next run continues.", _SHOW_CURSOR)
+        _write("ingest: stopped at once; finished documents are kept.", _SHOW_CURSOR)
         os._exit(INTERRUPTED)
 
 

@@ -9,12 +9,14 @@ from ingest_assets.app.home import open_home
 from ingest_assets.app.status import checkpoints, status_object
 from ingest_assets.cli.flags import HomeFlag, JsonFlag
 from ingest_assets.cli.output import (
+    counted,
     engine_line,
     failure_lines,
     grid,
     print_json,
     problem_line,
     queue_line,
+    reasons_in_words,
     say,
     scan_line,
     vectors_in_words,
@@ -42,14 +44,14 @@ def _print(result: dict[str, Any]) -> None:
     if not result["sources"]:
         say("  watches no folder yet; add one (ingest all --input FOLDER), or name another home (--home)")
     say(
-        f"{result['known_documents']} documents known, {result['converted']} converted "
-        f"({result['pages']} pages), {result['chunks']} chunks, "
+        f"{counted(result['known_documents'], 'document')} known, {result['converted']} converted "
+        f"({result['pages']} pages), {counted(result['chunks'], 'chunk')}, "
         f"{vectors_in_words(result, with_lexical=True)}."
     )
     say(engine_line(result["pdf_engine"]))
     if result["rejected"]:
-        reasons = ", ".join(f"{reason} ({count})" for reason, count in result["rejections"].items())
-        say(f"{result['admitted']} documents admitted, {result['rejected']} rejected: {reasons}.")
+        reasons = reasons_in_words(result["rejections"])
+        say(f"{counted(result['admitted'], 'document')} admitted, {result['rejected']} rejected: {reasons}.")
     for line in _waiting_lines(result):
         say(line)
     if "queue" in result:
@@ -60,12 +62,22 @@ def _print(result: dict[str, Any]) -> None:
     if rows:
         grid("", ["batch", "documents", "complete", "to run"], rows)
     for line in result.get("checkpoints", []):
-        rejected = f"rejected: {line['rejected']}" if line["rejected"] else ""
-        say(f"{line['doc_id']}  {line['stage'] or '-'}  {line['error'] or rejected}".rstrip())
+        say(f"{line['doc_id']}  {_progress_of(line)}")
     for line in failure_lines(result["failures"]):
         say(line)
     for problem in result["problems"]:
         say(problem_line(problem))
+
+
+def _progress_of(checkpoint: dict[str, Any]) -> str:
+    """Return how far a document is: `done`, `failed: E_…`, `rejected: duplicate`, or its last stage."""
+    if checkpoint["error"]:
+        return f"failed: {checkpoint['error']}"
+    if checkpoint["rejected"]:
+        return f"rejected: {checkpoint['rejected']}"
+    if checkpoint["is_complete"]:
+        return "done"
+    return f"done up to {checkpoint['stage']}" if checkpoint["stage"] else "not started"
 
 
 def _waiting_lines(result: dict[str, Any]) -> Iterator[str]:

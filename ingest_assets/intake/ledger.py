@@ -13,7 +13,7 @@ from ingest_assets.intake import schema
 from ingest_assets.intake.database import Database
 from ingest_assets.intake.schema import artifacts, batches, documents, scan_problems, sources
 
-Origin = Literal["command", "settings"]
+Origin = Literal["command", "settings", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A watched folder. `origin` tells whether a command or the settings added it."""
+    """A watched folder: added by a command or the settings (`origin`), or removed by a command."""
 
     name: str
     path: Path

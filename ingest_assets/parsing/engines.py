@@ -207,8 +207,9 @@ def _docling_or_embedded(options: ParsingOptions, environ: Mapping[str, str]) ->
     if options.pdf == "auto" and is_complete:
         return PageEngine("docling", models, reason=f"auto: Docling's models are in {location}")
     if options.pdf == "auto":
-        missing = describe_missing(models)
-        reason = f"auto: Docling's models are not installed ({missing}); `ingest models pull` installs them"
+        is_partial = any(model.is_complete for model in models)
+        missing = f" ({describe_missing(models)})" if is_partial else ""
+        reason = f"auto: Docling's models are not installed{missing}; `ingest models pull` installs them"
         return PageEngine("embedded", reason=reason)
     if not is_complete:
         raise ConfigError(

@@ -74,8 +74,9 @@ class LogProgress:
             self._log(progress_line(self._stage, self._total, done, succeeded, skipped, failed, elapsed_s))
 
     def finish(self, outcome: StageOutcome) -> None:
-        """Log the result."""
-        self._log(finish_line(outcome))
+        """Log the result, unless the stage had nothing to do."""
+        if outcome.scheduled or outcome.skipped:
+            self._log(finish_line(outcome))
 
 
 class BarProgress:
@@ -119,10 +120,11 @@ class BarProgress:
             self._bar.update(self._task, completed=done, counts=counts)
 
     def finish(self, outcome: StageOutcome) -> None:
-        """Remove the bar and print the result."""
+        """Remove the bar and print the result, unless the stage had nothing to do."""
         if self._bar is not None:
             self._bar.stop()
-            self._bar.console.print(finish_line(outcome), highlight=False, markup=False)
+            if outcome.scheduled or outcome.skipped:
+                self._bar.console.print(finish_line(outcome), highlight=False, markup=False)
             self._bar = None
 
 

@@ -148,7 +148,7 @@ class DoctagsStage(Stage):
         large = large_pdfs(batch.to_run, batch.workers)
         if not large:
             return
-        counted = batch.run(self.name, PageCounter(self), large)
+        counted = batch.run(f"{self.name} page counts", PageCounter(self), large)
         pages = {item_id: result.counts["pages"] for item_id, result in counted.items()}
         ranges = range_items(pages, large, batch.workers)
         if not ranges:

@@ -150,6 +150,21 @@ def test_an_unknown_backend_is_reported_at_the_call(notes):
         convert(notes, backend="processs")  # type: ignore[arg-type]
 
 
+def test_a_script_without_the_guard_is_told_about_it(notes):
+    """Worker processes import the script; without the guard they would start workers of their own."""
+    script = notes[0].parent / "script.py"
+    script.write_text(
+        f"from ingest_assets import convert\nfor r in convert({str(notes[0])!r}): print(r.ok)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, env=clean_environment()
+    )
+
+    assert done.stdout == "False\n"
+    assert done.stderr.rstrip().endswith('must be below `if __name__ == "__main__":`')
+
+
 def test_importing_the_package_loads_nothing():
     """Every command and every worker imports it at startup."""
     code = "import ingest_assets, sys; print(sorted({'pydantic', 'polars', 'pyarrow'} & set(sys.modules)))"

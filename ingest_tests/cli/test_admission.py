@@ -78,7 +78,7 @@ def test_rejected_documents_are_explained_and_not_chunked(ingest: Command, folde
     assert "2 documents admitted, 3 rejected: " in said
     assert "structural_filter: login_page (1)" in said
     assert ingest.json("status")["rejections"]["fast_filter: too_short"] == 1
-    assert "stories:scrap.md  admission  rejected: too_short\n" in ingest("status", "--documents").stdout
+    assert "stories:scrap.md  rejected: too_short\n" in ingest("status", "--documents").stdout
 
 
 @pytest.mark.graph

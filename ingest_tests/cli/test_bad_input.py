@@ -53,6 +53,19 @@ def test_doctor_does_not_create_a_mistyped_home(tmp_path: Path):
     assert not (tmp_path / "typo").exists()
 
 
+def test_a_run_without_a_folder_creates_no_home(tmp_path: Path):
+    """The path may be mistyped."""
+    done = Command(tmp_path / "typo")("all", check=2)
+
+    assert "watches no folder and its queue is empty" in _line(done)
+    assert not (tmp_path / "typo").exists()
+
+
+def test_help_names_every_flag_on_a_narrow_terminal(ingest: Command):
+    """Frames and columns would cut long names."""
+    assert "--enable-experimental" in ingest("all", "--help", COLUMNS="80").stdout
+
+
 # The command, imported as the user of the tests and run as a user whom permission bits restrict.
 AS_NOBODY = """
 import os, sys

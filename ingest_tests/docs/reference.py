@@ -210,9 +210,11 @@ def write_cli() -> str:
         known = described.setdefault(tuple(flags), name)
         if known != name and len(rows) > 3:
             theirs = dict(_flags(commands[known]))
-            rows = {flag: row for flag, row in rows.items() if row != theirs[flag]}
+            rows = {flag: row for flag, row in rows.items() if row[2] != theirs[flag][2]}
             link = f"[ingest {known}](#{slug(f'ingest {known}')})"
-            parts.append(f"Flags: those of {link}{'; different:' if rows else '.'}\n")
+            others = "".join(f"; default of {row[0]}: {row[2]}" for row in rows.values())
+            parts.append(f"Flags: those of {link}{others}.\n")
+            rows = {}
         if arguments := [_argument(each) for each in command.params if each.param_type_name == "argument"]:
             parts.append(write_table(("Argument", "Description"), arguments))
         if rows:

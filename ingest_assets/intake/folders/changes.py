@@ -16,7 +16,7 @@ from ingest_assets.intake.schema import documents
 from ingest_assets.settings.intake import BatchLimits
 
 _EMPTY = (
-    "folder is empty, perhaps an unmounted disk; its documents are kept. "
+    "folder has no file that is not excluded, perhaps because a disk is not mounted; its documents are kept. "
     "If they were deleted, set intake.accept_empty_folders = true"
 )
 _SAME_NAME = "same name as {!r} in another Unicode form; rename one of them"
@@ -88,6 +88,8 @@ def find_changes(
         exists = False
     if not exists:
         reason = "folder does not exist or cannot be opened; its documents are kept"
+        if source.origin == "command":
+            reason += f". `ingest watch remove {source.name}` removes both"
         return Changes(unseen=living, problems=[Problem(str(source.path), reason, is_folder=True)])
     files, problems = _list(source, exclude, known)
     if living and not files and not problems and not limits.accepts_empty:

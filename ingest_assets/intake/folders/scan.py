@@ -18,7 +18,7 @@ from ingest_assets.intake.folders.walk import Exclusions, Problem, require_folde
 from ingest_assets.intake.ledger import Ledger, Source, bump, last_seq
 from ingest_assets.intake.queue.catalogue import update_duplicates
 from ingest_assets.intake.schema import batches as batch_table
-from ingest_assets.intake.schema import documents, scan_problems
+from ingest_assets.intake.schema import documents, scan_problems, sources
 
 _REFUSED = "a queued document has the same id; rename the file, or queue the document under another id"
 # Precision of `last_seen`: writing it for every file in every scan would be most of a scan's work.
@@ -203,10 +203,27 @@ def register(ledger: Ledger, folders: Sequence[WatchedFolder]) -> None:
 def add_folder(ledger: Ledger, path: Path) -> Source:
     """Watch a folder under a name derived from its own, unless it is watched already."""
     folder = require_folder(path)
-    known = ledger.sources()
-    if all(source.path != folder for source in known):
-        _require_disjoint(Source("", folder), known)
+    watched = [source for source in ledger.sources() if source.origin != "removed"]
+    if all(source.path != folder for source in watched):
+        _require_disjoint(Source("", folder), watched)
     return ledger.add_source(folder, folder.name, time.time())
+
+
+def remove_folder(ledger: Ledger, name: str, now: float, *, keeps_documents: bool) -> int:
+    """Stop watching a folder. Return how many of its documents leave the tables with the next run."""
+    is_living = (
+        (documents.c.source == name) & documents.c.resolver.is_(None) & documents.c.deleted_at.is_(None)
+    )
+    with ledger.begin() as connection:
+        connection.execute(sources.update().where(sources.c.name == name).values(origin="removed"))
+        if keeps_documents:
+            return 0
+        columns = (documents.c.batch, documents.c.content_hash)
+        rows = connection.execute(sa.select(*columns).where(is_living)).all()
+        connection.execute(documents.update().where(is_living).values(deleted_at=now))
+        touched = update_duplicates(connection, {row.content_hash for row in rows}, now)
+        bump(connection, touched | {row.batch for row in rows})
+        return len(rows)
 
 
 def scan(
