@@ -53,7 +53,7 @@ def test_the_second_interrupt_ends_the_process_within_seconds(stuck: str, number
 
     assert process.returncode == INTERRUPTED
     assert time.monotonic() - pressed_at < EXIT_GRACE_S + 2
-    assert errors == "ingest: stopped at once; finished documents are kept, the next run continues.\n"
+    assert errors == "ingest: stopped at once; finished documents are kept.\n"
 
 
 def test_the_first_interrupt_prints_its_message_and_a_doubled_signal_counts_once():
