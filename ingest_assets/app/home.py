@@ -262,12 +262,14 @@ class Home:
         return source
 
     def unwatch(self, name: str, *, keeps_documents: bool = False) -> int:
-        """Stop watching a folder that a command added; return how many documents leave the tables."""
-        sources = {source.name: source for source in self.sources()}
-        if name not in sources:
-            raise ConfigError(f"No watched folder {name!r}; `ingest watch list` shows them.")
-        if sources[name].origin == "settings":
+        """Stop watching a folder; return how many documents leave the tables.
+
+        The folder can be unwatched already, with its documents kept; one in the settings is refused.
+        """
+        if name in {folder.name for folder in self._folders()}:
             raise ConfigError(f"{name!r} is in {self.layout.settings_file}; remove [sources.{name}] there.")
+        if name not in {source.name for source in self.ledger.sources()}:
+            raise ConfigError(f"No watched folder {name!r}; `ingest watch list` shows them.")
         return remove_folder(self.ledger, name, time.time(), keeps_documents=keeps_documents)
 
     def watch_as(self, name: str, folder: Path) -> None:

@@ -30,14 +30,16 @@ def test_documents_of_a_removed_folder_leave_the_tables_and_come_back(
 
 @pytest.mark.graph
 def test_documents_of_a_removed_folder_can_be_kept(ingested: Command):
-    """As for a source that is removed from the settings."""
+    """As for a source that is removed from the settings; they can also be removed later."""
     (watched,) = ingested.json("watch", "list")
 
     said = ingested("watch", "remove", watched["name"], "--keep-documents").stdout
+    kept = ingested.json("all")
+    later = ingested.json("watch", "remove", watched["name"])
 
     assert said == f"{watched['name']} is no longer watched.\n"
     assert ingested.json("watch", "list") == []
-    assert ingested.json("all")["documents"] == 3
+    assert kept["documents"] == later["documents_to_remove"] == 3
 
 
 def test_a_folder_is_added_without_a_run(ingest: Command, notes: Path):
