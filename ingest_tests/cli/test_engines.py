@@ -83,7 +83,7 @@ def test_status_and_doctor_name_the_engine(ingest: Command, folder: Path):
     doctor = {line["check"]: line for line in json.loads(ingest("doctor", "--json", **environ).stdout)}
 
     why = f"auto: Docling's models are in {folder.parent / 'models'}"
-    assert f"PDFs and images are read by the engine docling ({why})." in status
+    assert f"PDFs and images are read by the docling engine ({why})." in status
     assert doctor["pdf engine"] == {"check": "pdf engine", "ok": True, "fact": f"docling ({why})"}
 
 

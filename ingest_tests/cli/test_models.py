@@ -72,7 +72,7 @@ def test_the_list_names_missing_files(ingest: Command, away: dict[str, str], tmp
     assert any(line.startswith("layout ") and f"in {folder / LAYOUT.folder}" in line for line in lines)
     (missing,) = (line for line in lines if line.startswith("tableformer "))
     assert f"not found ({folder / TABLEFORMER.folder}: {TABLEFORMER.files[0]} is missing)" in missing
-    assert lines[-1].startswith("PDFs and images are read by the engine embedded (auto: ")
+    assert lines[-1].startswith("PDFs and images are read by the embedded engine (auto: ")
 
 
 def test_the_list_works_with_settings_that_cannot_run(ingest: Command, away: dict[str, str]):
@@ -103,7 +103,7 @@ def test_pull_fetches_what_docling_loads_and_nothing_else(
     assert {model["revision"] for model in pulled["models"]} == {COMMIT}
     assert not any("pytorch_model" in request or "README" in request for request in hub.requests)
     assert len(hub.requests) == asked
-    assert "PDFs and images are read by the engine docling" in again
+    assert "PDFs and images are read by the docling engine" in again
     listed = ingest.json("models", "list", **away)
     assert (_present(listed)["layout"], _present(listed)["tableformer"]) == (True, True)
     assert listed["looked_in"]["is_hub_cache"] == (into == "cache")
@@ -115,7 +115,7 @@ def test_one_model_can_be_pulled_alone(ingest: Command, hub: Hub, away: dict[str
     done = ingest.apart("models", "pull", "tableformer", **away, HF_ENDPOINT=hub.url)
 
     assert "tableformer: stored in " in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("PDFs and images are read by the engine embedded")
+    assert done.stdout.splitlines()[-1].startswith("PDFs and images are read by the embedded engine")
     assert not any(LAYOUT.repo in request for request in hub.requests)
 
 

@@ -31,8 +31,7 @@ def test_without_doclings_models_the_embedded_engine_is_chosen(nowhere: dict[str
 
     assert engine.name == "embedded"
     assert engine.models == ()
-    assert "auto: Docling's models are not installed" in engine.reason
-    assert "layout is missing, tableformer is missing" in engine.reason
+    assert "auto: Docling's models are not installed; `ingest models pull` installs them" in engine.reason
 
 
 def test_docling_is_chosen_where_its_models_are(tmp_path: Path, nowhere: dict[str, str]):
