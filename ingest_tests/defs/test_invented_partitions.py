@@ -33,7 +33,7 @@ def run_partition(
 ) -> dg.ExecuteInProcessResult:
     """Run stages for a partition that was added by hand."""
     instance.add_dynamic_partitions("batches", [key])
-    definitions = build_definitions(HomeResource(path=str(home.layout.home)), finishes=False)
+    definitions = build_definitions(HomeResource(path=str(home.layout.home)), updates_statistics=False)
     return definitions.resolve_job_def("ingest_all").execute_in_process(
         instance=instance,
         partition_key=key,
@@ -102,7 +102,7 @@ def test_an_invented_partition_does_not_stop_the_statistics(
     """They read all partitions, but of the home's batches only."""
     run_batches(home, list(STAGES), {})
     instance.add_dynamic_partitions("batches", ["../../victim", "2026-01-01-0001"])
-    definitions = build_definitions(HomeResource(path=str(home.layout.home)), finishes=False)
+    definitions = build_definitions(HomeResource(path=str(home.layout.home)), updates_statistics=False)
 
     result = definitions.resolve_job_def("lexical_stats_only").execute_in_process(
         instance=instance, raise_on_error=False
