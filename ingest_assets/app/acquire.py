@@ -38,7 +38,7 @@ def acquire_batch(
     waiting = home.pending_artifacts(batch)
     if not waiting:
         return {}
-    say(f"documents: acquiring {len(waiting)} documents of this batch.")
+    say(f"documents: acquiring {len(waiting)} of this batch.")
     limits, database = home.options(FIRST_STAGE), home.ledger.database
     quotas = Quotas(database, home.settings.queue.quotas)
     acquirer = Acquirer(
@@ -55,7 +55,7 @@ def acquire_batch(
     )
     acquired = acquirer.run(batch)
     remaining = len(home.pending_artifacts(batch))
-    say(f"documents: {acquisition_line(acquired)}; {remaining} documents left for later.")
+    say(f"documents: {acquisition_line(acquired)}; {remaining} left for later.")
     return {
         **{f"acquired_{state.replace(' ', '_')}": count for state, count in sorted(acquired.ended.items())},
         "acquired_bytes": acquired.size_bytes,

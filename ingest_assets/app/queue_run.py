@@ -162,5 +162,6 @@ class Drain:
             if first.lease_expires is not None:
                 until = f"expires at {utc(first.lease_expires)} unless the worker extends it"
                 why = f"{first.artifact_id} is leased by worker {first.leased_by}; the lease {until}"
-            self.tell(f"queue: waiting for {waiting.count} documents; {why}")
+            documents = "1 document" if waiting.count == 1 else f"{waiting.count} documents"
+            self.tell(f"queue: waiting for {documents}; {why}")
         time.sleep(min(max(seconds, MIN_WAIT_S), MAX_WAIT_S))

@@ -157,7 +157,7 @@ class DoctagsStage(Stage):
             for item in large:
                 PageStore(item).clear()
         documents = len({item.fingerprint for item in ranges})
-        batch.log(f"{self.name}: reading {documents} long documents first, in {len(ranges)} page ranges.")
+        batch.log(f"{self.name}: reading long documents first ({documents}, in {len(ranges)} page ranges).")
         batch.run(f"{self.name} pages", RangeReader(self), ranges)
 
 

@@ -48,7 +48,7 @@ def _stored(item: WorkItem) -> dict[str, int]:
 
 def test_all_pages_of_a_long_document_are_read_before_its_turn(book: WorkItem):
     """The log says so, because no document is finished meanwhile."""
-    assert _read_ahead(book) == ["doctags: reading 1 long documents first, in 2 page ranges."]
+    assert _read_ahead(book) == ["doctags: reading long documents first (1, in 2 page ranges)."]
     assert PageStore(book).load().is_complete
 
 

@@ -81,7 +81,7 @@ def test_a_waiting_drain_stops_at_an_interrupt(ingest: Command, site: Site, tmp_
     pressed_at = time.monotonic()
     _, errors = process.communicate(timeout=30)
 
-    assert told.startswith("queue: waiting for 1 artifacts; the next can be tried at ")
+    assert told.startswith("queue: waiting for 1 document; the next can be tried at ")
     assert process.returncode == INTERRUPTED
     assert time.monotonic() - pressed_at < 5
     assert errors == "ingest: interrupted; finished documents are kept, the next run continues.\n"

@@ -84,7 +84,7 @@ def test_delayed_artifacts_are_reported_or_waited_for(ingest: Command, site: Sit
     _bring_forward(ingest.home, "later", time.time() + 8)
     drained = ingest("queue", "run", "--drain", **WEB)
 
-    assert "queue: waiting for 1 documents; the next can be tried at " in drained.stderr
+    assert "queue: waiting for 1 document; the next can be tried at " in drained.stderr
     assert _titles(ingest) == {"Now", "Later"}
     assert site.count("/Now.md") == 1
 
