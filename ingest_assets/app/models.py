@@ -148,7 +148,7 @@ def _packaged(model: PackagedModel) -> dict[str, Any]:
 # The models that the settings name for vectors and for counting tokens.
 
 
-# `ingest models` gets these from here: commands import only `app`, `core` and `settings`.
+# `ingest models` gets these from here: commands do not import its room.
 __all__ = [
     "DOCLING_MODELS",
     "PULL_NAMES",

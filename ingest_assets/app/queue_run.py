@@ -15,7 +15,7 @@ from ingest_assets.intake.queue.metrics import QueueMetrics
 from ingest_assets.intake.queue.queue import Filter, Retried
 from ingest_assets.intake.queue.quotas import Quotas
 
-# `ingest queue` gets these from here: commands import only `app`, `core` and `settings`.
+# `ingest queue` gets these from here: commands do not import its room.
 __all__ = ["ArtifactList", "Filter", "ImportReport", "Retried", "new_artifact", "parsed_object"]
 
 

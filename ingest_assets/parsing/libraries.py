@@ -81,7 +81,7 @@ def silence_table_model() -> None:
 
 
 class OcrClock:
-    """QueueMetrics OCR's time for one document at a time."""
+    """Measures OCR's time for one document at a time."""
 
     def __init__(self) -> None:
         self.restart(inf)

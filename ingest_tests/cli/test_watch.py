@@ -76,5 +76,5 @@ def test_a_missing_folder_names_the_command_that_removes_it(ingest: Command, not
     (problem,) = ingest.json("plan")["problems"]
 
     assert problem["reason"].endswith(
-        f"its documents are kept. `ingest watch remove {notes.name}` removes both"
+        f"its documents are kept. `ingest watch remove {notes.name}` stops watching it and removes them"
     )

@@ -115,7 +115,7 @@ def _read_endings(around: Surroundings, observed: Observed) -> None:
 
 
 class _Watch(threading.Thread):
-    """QueueMetrics the largest process below the run."""
+    """Measures the largest process below the run."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)

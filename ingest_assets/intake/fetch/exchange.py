@@ -87,7 +87,7 @@ class Exchange:
         """Return the error for a response without a document; pause the host if it sent Retry-After."""
         wait_s = retry_after_s(response.headers.get("retry-after", ""), self._clock.epoch_s())
         if wait_s is not None and response.status_code in _PAUSE_STATUSES:
-            self._hosts.rest(self.host, wait_s)
+            self._hosts.pause(self.host, wait_s)
         reason = httpx.codes.get_reason_phrase(response.status_code)
         return errors.status_error(response.status_code, reason, shown(response.url), wait_s)
 

@@ -45,18 +45,18 @@ class Hosts:
             if known.paused_until_s() > now:
                 is_asked = known.retry_after_until_s >= known.broken_until_s
                 reason = "it sent Retry-After" if is_asked else f"its last {known.failures} requests failed"
-                raise self._resting(host, known.paused_until_s() - now, reason)
+                raise self._paused(host, known.paused_until_s() - now, reason)
             if known.failures >= self._options.breaker_failures:
                 # One request probes the host; the others wait for its result, or for another pause if there
                 # is none.
                 known.broken_until_s = now + self._options.breaker_open_s
             turn_s = max(now, known.next_turn_s)
             if turn_s - now > patience_s:
-                raise self._resting(host, turn_s - now, "other requests are waiting for it")
+                raise self._paused(host, turn_s - now, "other requests are waiting for it")
             known.next_turn_s = turn_s + self._options.politeness_delay_s
             return turn_s - now
 
-    def _resting(self, host: str, seconds: float, reason: str) -> HostPaused:
+    def _paused(self, host: str, seconds: float, reason: str) -> HostPaused:
         until = datetime.fromtimestamp(self._clock.epoch_s() + seconds, UTC)
         return HostPaused(
             f"{host} is paused until {until:%Y-%m-%d %H:%M:%S} UTC: {reason}.",
@@ -80,7 +80,7 @@ class Hosts:
             if known.failures >= self._options.breaker_failures:
                 known.broken_until_s = now + self._options.breaker_open_s
 
-    def rest(self, host: str, seconds: float) -> None:
+    def pause(self, host: str, seconds: float) -> None:
         """Pause the host for its `Retry-After`; a shorter pause does not end a longer one."""
         with self._lock:
             now = self._clock.monotonic_s()

@@ -89,7 +89,7 @@ def find_changes(
     if not exists:
         reason = "folder does not exist or cannot be opened; its documents are kept"
         if source.origin == "command":
-            reason += f". `ingest watch remove {source.name}` removes both"
+            reason += f". `ingest watch remove {source.name}` stops watching it and removes them"
         return Changes(unseen=living, problems=[Problem(str(source.path), reason, is_folder=True)])
     files, problems = _list(source, exclude, known)
     if living and not files and not problems and not limits.accepts_empty:

@@ -151,8 +151,8 @@ def test_a_paused_host_stays_paused_however_often_it_is_requested():
     """A refusal without a request is not a response of the host."""
     hands = ManualClock()
     hosts = _hosts(hands)
-    hosts.rest("a.example", 50)
-    hosts.rest("a.example", 5)
+    hosts.pause("a.example", 50)
+    hosts.pause("a.example", 5)
     hosts.answered("a.example")
 
     with pytest.raises(HostPaused) as caught:
